@@ -1,0 +1,1 @@
+"""Matrix Shuffle-Exchange networks in NumPy."""
