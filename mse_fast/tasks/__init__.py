@@ -1,0 +1,80 @@
+"""Vectorised batch samplers: one call draws a whole batch of solved instances on the generator's device.
+
+The alphabet, sizes and meaning of a task are declared in ``mse_ref.tasks``; the labels made here are tested
+against the oracles there.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
+
+import torch
+
+from mse_ref.tasks import TaskSpec, check_size
+
+__all__ = ["TASKS", "Task", "TaskSpec", "get_task"]
+
+# Loaded on demand, so that a task's own dependencies are needed only by those who use it.
+TASKS: dict[str, str] = {
+    "transpose": "mse_fast.tasks.matrix:Transpose",
+    "rotate90": "mse_fast.tasks.matrix:Rotate90",
+    "xor": "mse_fast.tasks.matrix:Xor",
+    "squaring": "mse_fast.tasks.matrix:Squaring",
+    "components": "mse_fast.tasks.graph:Components",
+    "triangles": "mse_fast.tasks.graph:Triangles",
+    "transitivity": "mse_fast.tasks.graph:Transitivity",
+}
+
+
+class Task(ABC):
+    """A source of solved instances; a subclass sets ``spec`` and implements ``sample``.
+
+    >>> inputs, labels = get_task("transpose").sample(2, 4, torch.Generator().manual_seed(0))
+    >>> bool((labels == inputs.mT).all())
+    True
+    """
+
+    spec: TaskSpec
+
+    @abstractmethod
+    def sample(self, batch: int, n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """``batch`` fresh instances: (inputs [B, n, n], labels [B, n, n]), int64, on ``generator.device``.
+
+        All randomness comes from ``generator``, so its state is the position in the data.
+        """
+
+    def check_request(self, batch: int, n: int) -> None:
+        """Refuse an empty batch, and a side that cannot hold an instance."""
+        if batch < 1:
+            raise ValueError(f"a batch needs at least 1 instance, not {batch}")
+        check_size(self.spec, n)
+
+
+def get_task(name: str) -> Task:
+    """The task of that name, or the user's own as ``package.module:Class``.
+
+    >>> get_task("xor").spec.in_classes
+    4
+    >>> get_task("mse_fast.tasks.graph:Triangles").spec.name
+    'triangles'
+    """
+    module_name, colon, class_name = TASKS.get(name, name).partition(":")
+    if not (colon and module_name and class_name):
+        raise ValueError(
+            f"unknown task {name!r}: choose one of {', '.join(TASKS)}; your own is package.module:Class"
+        )
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise  # the module is there; something that it imports is not
+        raise ValueError(
+            f"task {name!r}: no module {error.name!r} found; run from the folder that holds it, or install it"
+        ) from error
+    made = getattr(module, class_name, None)
+    if made is None:
+        raise ValueError(f"task {name!r}: module {module_name!r} has no class {class_name!r}")
+    if not (isinstance(made, type) and issubclass(made, Task)):
+        raise ValueError(
+            f"task {name!r}: {class_name} is not a subclass of mse_fast.tasks.Task; derive it from Task"
+        )
+    return made()

@@ -1,0 +1,106 @@
+"""Batch samplers of the matrix tasks; ``mse_ref.tasks.matrix`` says what an instance means."""
+
+import torch
+
+from mse_fast.tasks import Task
+from mse_ref.tasks import SPECS
+from mse_ref.tasks.matrix import LETTERS, XOR_FILL
+
+
+class Transpose(Task):
+    """Rectangles of random letters, and the same with rows and columns swapped."""
+
+    spec = SPECS["transpose"]
+
+    def sample(self, batch, n, generator):
+        self.check_request(batch, n)
+        tokens, _ = random_rectangles(batch, n, generator)
+        return tokens, tokens.mT.contiguous()
+
+
+class Rotate90(Task):
+    """Rectangles of random letters, and the same turned counter-clockwise."""
+
+    spec = SPECS["rotate90"]
+
+    def sample(self, batch, n, generator):
+        self.check_request(batch, n)
+        tokens, columns = random_rectangles(batch, n, generator)
+        # Row i of the answer is column (columns - 1 - i) of the question: flip the transposed rows.
+        row = columns[:, None] - 1 - torch.arange(n, device=tokens.device)  # [B, n]; negative in the padding
+        flipped = tokens.mT.gather(1, row.clamp(min=0)[:, :, None].expand(-1, -1, n))
+        return tokens, flipped * (row >= 0)[:, :, None]
+
+
+class Xor(Task):
+    """Two random binary matrices side by side, and where they differ."""
+
+    spec = SPECS["xor"]
+
+    def sample(self, batch, n, generator):
+        self.check_request(batch, n)
+        rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
+        columns = binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
+        bits = torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device)
+        inside = corner(rows, 2 * columns + 1, n)
+        first = corner(rows, columns, n)
+        place = torch.arange(n, device=bits.device)
+        separator = (place == columns[:, None])[:, None, :]  # [B, 1, n]
+        tokens = torch.where(separator, 1, bits + 2) * inside
+        partner = (place + columns[:, None] + 1).clamp(
+            max=n - 1
+        )  # [B, n]; the column of B below column c of A
+        other = bits.gather(2, partner[:, None, :].expand(-1, n, -1))
+        return tokens, (1 + (bits ^ other)) * first
+
+
+class Squaring(Task):
+    """Random binary squares, and their products with themselves modulo 2."""
+
+    spec = SPECS["squaring"]
+
+    def sample(self, batch, n, generator):
+        self.check_request(batch, n)
+        side = random_sides(batch, n, generator)
+        inside = corner(side, side, n)
+        bits = torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device) * inside
+        return (bits + 1) * inside, (count_paths(bits) % 2 + 1) * inside
+
+
+def random_rectangles(batch, n, generator):
+    """Letters in the top-left corner [B, n, n], and how many columns each rectangle has [B]."""
+    rows, columns = random_sides(2 * batch, n, generator).view(2, batch)
+    letters = torch.randint(1, LETTERS + 1, (batch, n, n), generator=generator, device=generator.device)
+    return letters * corner(rows, columns, n), columns
+
+
+def random_sides(count, n, generator):
+    """Sides uniform in [lo, n] where a coin sets lo to 1 or n/2, [count]."""
+    coin = torch.randint(0, 2, (count,), generator=generator, device=generator.device)
+    lo = 1 + coin * (max(1, n // 2) - 1)
+    return lo + integers_below(n + 1 - lo, generator)
+
+
+def integers_below(bounds, generator):
+    """An integer uniform in 0 … bound-1 for every bound, in their shape."""
+    drawn = torch.rand(bounds.shape, generator=generator, device=generator.device) * bounds
+    return torch.minimum(drawn.long(), bounds - 1)  # the product can round up to the bound itself
+
+
+def binomial(batch, count, probability, generator):
+    """Successes among ``count`` tries, [B]."""
+    tries = torch.rand(batch, count, generator=generator, device=generator.device)
+    return (tries < probability).sum(1)  # [B, count] -> [B]
+
+
+def corner(rows, columns, n):
+    """True in the top-left corner of rows × columns cells, [B, n, n]."""
+    place = torch.arange(n, device=rows.device)
+    return (place < rows[:, None])[:, :, None] & (place < columns[:, None])[:, None, :]
+
+
+def count_paths(adjacency):
+    """The matrix product of 0/1 matrices with themselves, as exact integers [B, n, n]."""
+    with torch.autocast(adjacency.device.type, enabled=False):  # bfloat16 would round the counts
+        values = adjacency.float()  # float32 counts exactly to 2**24
+        return (values @ values).long()
