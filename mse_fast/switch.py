@@ -1,0 +1,170 @@
+"""The switch unit: QSU on four neighbours (radix 4), RSU on two (radix 2).  The only learned part of a layer.
+
+    i = neighbours concatenated          [..., r*M]
+    g = GELU(Norm(Z i))                  [..., 2*r*M]
+    o = sigmoid(s) * i + h * (W g + b)   [..., r*M]
+
+Two ways to compute the same thing live here.  :meth:`Switch.forward` is plain autograd code.
+:meth:`Switch.inplace` overwrites its input chunk by chunk: a chunk is copied once, and its hidden features are
+made, normalised and used while they are still in the cache, so inference needs one copy of the activations.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+RESIDUAL = 0.9  # sigmoid(s) at the start
+CANDIDATE = 0.25 * math.sqrt(1 - RESIDUAL**2)  # h, a constant
+GELU_SLOPE = 1.702  # the authors' GELU is x * sigmoid(1.702 x) = silu(1.702 x) / 1.702
+NORMS = ("feature", "position", "rse")
+EPS = {"feature": 1e-6, "position": 1e-6, "rse": 1e-10}
+CHUNK = {"cpu": 1024}  # groups whose hidden features fit the cache
+CHUNK_ELSEWHERE = 1 << 18  # a GPU wants long kernels
+
+
+class Switch(nn.Module):
+    """A switch layer with its own weights: ``[B, L, M] -> [B, L, M]``, each ``radix`` neighbours as one group.
+
+    Parameters
+    ----------
+    feature_maps: M, the features of one position.
+    radix: 4 for Matrix-SE, 2 for the one-dimensional network.
+    norm: ``"feature"`` (RMSNorm, the paper), ``"position"`` (mean square over positions, the authors' code) or
+        ``"rse"`` (the authors' norm of the 1D network: centred over positions, with a learned offset).
+    dropout: rate on the input of ``Z``; the residual path is never dropped.
+    """
+
+    def __init__(self, feature_maps: int, radix: int = 4, norm: str = "feature", dropout: float = 0.0):
+        super().__init__()
+        if norm not in NORMS:
+            raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        width = radix * feature_maps
+        self.radix, self.norm, self.dropout = radix, norm, dropout
+        self.Z = nn.Parameter(torch.empty(width, 2 * width))
+        self.W = nn.Parameter(torch.empty(2 * width, width))
+        self.b = nn.Parameter(torch.empty(width))
+        self.s = nn.Parameter(torch.empty(width))
+        self.offset = nn.Parameter(torch.empty(2 * width)) if norm == "rse" else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform matrices, zero biases, a residual weight of 0.9."""
+        nn.init.xavier_uniform_(self.Z)
+        nn.init.xavier_uniform_(self.W)
+        nn.init.zeros_(self.b)
+        # the authors' 1D network applies sigmoid(2 s)
+        nn.init.constant_(self.s, math.log(RESIDUAL / (1 - RESIDUAL)) / (2 if self.norm == "rse" else 1))
+        if self.offset is not None:
+            nn.init.zeros_(self.offset)
+
+    def residual(self) -> Tensor:
+        return torch.sigmoid(2 * self.s if self.norm == "rse" else self.s)  # [r*M]
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, L, M = x.shape
+        i = x.reshape(B, L // self.radix, self.radix * M)  # [B, L/r, r*M]
+        a = F.dropout(i, self.dropout, self.training) @ self.Z  # [B, L/r, 2*r*M]
+        if self.norm == "feature":
+            u = F.rms_norm(a, a.shape[-1:], eps=EPS["feature"]) * GELU_SLOPE
+        else:
+            count = a.shape[1]
+            scale, shift = self.position_scale(a.sum(1), a.square().sum(1), count)
+            u = torch.addcmul(shift[:, None], a, scale[:, None])
+        # GELU's final 1/1.702 and the constant h are folded into the small matrix W
+        c = F.silu(u) @ (self.W * (CANDIDATE / GELU_SLOPE))  # [B, L/r, r*M]
+        o = torch.addcmul(c + CANDIDATE * self.b, self.residual(), i)
+        return o.reshape(B, L, M)
+
+    def position_scale(self, total: Tensor, squares: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Scale and shift ``[B, 2*r*M]`` that normalise over positions, from sums over positions.
+
+        ``rse`` is ``v = 2(a - mean) + offset``, then ``v * rsqrt(mean(v**2))``; as ``a - mean`` averages to
+        zero, the mean of ``v**2`` is four variances plus ``offset**2``.
+        """
+        mean, square = total / count, squares / count
+        if self.offset is None:
+            scale = GELU_SLOPE * torch.rsqrt(square + EPS[self.norm])
+            return scale, torch.zeros_like(scale)
+        variance = (square - mean.square()).clamp_min(0)
+        r = GELU_SLOPE * torch.rsqrt(4 * variance + self.offset.square() + EPS[self.norm])
+        return 2 * r, (self.offset - 2 * mean) * r
+
+    @torch.no_grad()
+    def inplace(self, x: Tensor, digit: int, chunk: int | None = None) -> None:
+        """Apply the layer to digit ``digit`` of every position, overwriting ``x`` ``[B, L, M]`` (contiguous).
+
+        Mixing digit ``j`` where it stands is the same as shuffling it to the end, mixing neighbours there and
+        shuffling back: this is what makes the network gather-free.
+        """
+        B, L, M = x.shape
+        low = self.radix**digit
+        chunk = chunk or CHUNK.get(x.device.type, CHUNK_ELSEWHERE)
+        groups = min(chunk, B * L // self.radix)
+        width = self.radix * M
+        buffers = x.new_empty(groups, width), x.new_empty(groups, 2 * width)
+        residual, W, b = self.residual(), self.W * (CANDIDATE / GELU_SLOPE), CANDIDATE * self.b
+        if self.norm == "feature":
+            parts = [x.view(-1, self.radix, low, M)]  # instances do not matter: one long run of groups
+        else:
+            parts = list(x.view(B, -1, self.radix, low, M))
+        for part in parts:
+            scale = shift = None
+            if self.norm != "feature":
+                scale, shift = self.whole_instance_scale(part, chunk, buffers)
+            for piece in pieces(part, chunk):
+                i = gather_free_copy(piece, buffers[0])  # [g, r*M]
+                a = torch.mm(i, self.Z, out=buffers[1][: len(i)])  # [g, 2*r*M]
+                if scale is None or shift is None:
+                    length = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+                    a.mul_(length.square_().div_(a.shape[-1]).add_(EPS["feature"]).rsqrt_().mul_(GELU_SLOPE))
+                else:
+                    torch.addcmul(shift, a, scale, out=a)
+                g = F.silu(a, inplace=True)
+                torch.addcmul(b, i, residual, out=i).addmm_(g, W)
+                if not lies_as_groups(piece):
+                    piece.copy_(i.view(piece.shape[0], piece.shape[2], self.radix, M).transpose(1, 2))
+
+    def whole_instance_scale(self, part: Tensor, chunk: int, buffers: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """The first pass of a norm over positions: the sums of one instance, made chunk by chunk."""
+        total = part.new_zeros(2, self.Z.shape[1], dtype=torch.float64 if part.device.type == "cpu" else None)
+        for piece in pieces(part, chunk):
+            i = gather_free_copy(piece, buffers[0])
+            a = torch.mm(i, self.Z, out=buffers[1][: len(i)])
+            total[0] += a.sum(0)
+            total[1] += a.square_().sum(0)
+        groups = part.shape[0] * part.shape[2]
+        scale, shift = self.position_scale(total[:1], total[1:], groups)
+        return scale.to(part.dtype), shift.to(part.dtype)
+
+    def extra_repr(self) -> str:
+        width, hidden = self.Z.shape
+        return f"radix={self.radix}, {width} -> {hidden} -> {width}, norm={self.norm!r}, dropout={self.dropout}"
+
+
+def pieces(part: Tensor, chunk: int) -> Iterator[Tensor]:
+    """Cut ``[high, r, low, M]`` into views of at most ``chunk`` groups."""
+    high, _, low, _ = part.shape
+    rows = max(1, chunk // low)
+    for top in range(0, high, rows):
+        for left in range(0, low, chunk):
+            yield part[top : top + rows, :, left : left + chunk]  # [h, r, l, M]
+
+
+def lies_as_groups(piece: Tensor) -> bool:
+    """Whether the members of a group are neighbours in memory already (digit 0)."""
+    return piece.shape[2] == 1 and piece.stride(1) == piece.shape[3]
+
+
+def gather_free_copy(piece: Tensor, buffer: Tensor) -> Tensor:
+    """The groups of ``[h, r, l, M]`` as rows ``[h*l, r*M]``: a view where they already lie so, else a copy."""
+    h, radix, low, M = piece.shape
+    if lies_as_groups(piece):
+        return piece.view(h, radix * M)
+    i = buffer[: h * low]
+    i.view(h, low, radix, M).copy_(piece.transpose(1, 2))
+    return i
