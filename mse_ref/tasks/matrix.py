@@ -13,9 +13,9 @@ def sample_rectangle(n: int, rng: np.random.Generator) -> np.ndarray:
     """A random rectangle of letters 1-11 in the top-left corner of [n, n].
 
     >>> sample_rectangle(4, np.random.default_rng(1))
-    array([[10,  2,  0,  0],
-           [ 6,  5,  0,  0],
-           [ 0,  0,  0,  0],
+    array([[ 1,  2, 10, 11],
+           [ 3,  4, 10,  5],
+           [ 4, 10,  3,  5],
            [ 0,  0,  0,  0]])
     """
     rows, columns = _side(n, rng), _side(n, rng)
