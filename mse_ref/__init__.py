@@ -32,17 +32,21 @@ Works on NumPy, CuPy and any other array-API library; arrays stay in the library
 from mse_ref.benes import benes_block, digits_touched, schedule
 from mse_ref.network import embed, matrix_se, pad, readout
 from mse_ref.params import count, from_authors, init_matrix_se, init_shuffle_exchange, init_unit, map_params
+from mse_ref.receptive import field_size, receptive_field
 from mse_ref.recurrent import matrix_se_recurrent
+from mse_ref.routing import apply_route, route
 from mse_ref.sequence import shuffle_exchange
 from mse_ref.shuffle import qrotate, rotate, shuffle
 from mse_ref.switch import switch, switch_unit
 from mse_ref.zorder import flatten, inverse, unflatten, zorder
 
 __all__ = [
+    "apply_route",
     "benes_block",
     "count",
     "digits_touched",
     "embed",
+    "field_size",
     "flatten",
     "from_authors",
     "init_matrix_se",
@@ -55,7 +59,9 @@ __all__ = [
     "pad",
     "qrotate",
     "readout",
+    "receptive_field",
     "rotate",
+    "route",
     "schedule",
     "shuffle",
     "shuffle_exchange",

@@ -49,9 +49,7 @@ def namespace(*trees: Any) -> Any:
         )
     places = {str(device(a)) for a in arrays}
     if len(places) > 1:
-        raise ValueError(
-            f"all arrays must be on one device, got {', '.join(sorted(places))}; move them first"
-        )
+        raise ValueError(f"all arrays must be on one device, got {', '.join(sorted(places))}; move them first")
     return array_namespace(*arrays)
 
 

@@ -39,9 +39,7 @@ def schedule(k: int, *, last: bool = True, first_step: int = 1) -> list[Layer]:
     :param first_step: 1 rotates right first (paper), -1 left first (released 1D code).
     """
     if k < 1:
-        raise ValueError(
-            f"a Benes block needs addresses of at least 1 digit, got {k}; the smallest matrix is 2 x 2"
-        )
+        raise ValueError(f"a Benes block needs addresses of at least 1 digit, got {k}; the smallest matrix is 2 x 2")
     forward = [Layer("forward", first_step)] * (k - 1)
     reverse = [Layer("reverse", -first_step)] * (k - 1)
     return forward + reverse + [Layer("last", 0)] * last
@@ -62,9 +60,7 @@ def digits_touched(k: int, *, last: bool = True, first_step: int = 1) -> list[in
     return touched
 
 
-def benes_block(
-    block: dict, x: Array, *, norm: str = "feature", radix: int = 4, first_step: int = 1
-) -> Array:
+def benes_block(block: dict, x: Array, *, norm: str = "feature", radix: int = 4, first_step: int = 1) -> Array:
     """One Benes block on sequences, ``[B, L, M] -> [B, L, M]`` with ``L = radix**k``.
 
     Paper: Fig. 1, the part between Z-Order flatten and Z-Order unflatten.

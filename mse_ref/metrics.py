@@ -28,7 +28,5 @@ def solved(prediction: np.ndarray, labels: np.ndarray) -> float:
 
 def _counted(prediction: np.ndarray, labels: np.ndarray) -> np.ndarray:
     if prediction.shape != labels.shape:
-        raise ValueError(
-            f"prediction and labels must have one shape, got {prediction.shape} and {labels.shape}"
-        )
+        raise ValueError(f"prediction and labels must have one shape, got {prediction.shape} and {labels.shape}")
     return (prediction != 0) | (labels != 0)

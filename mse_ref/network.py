@@ -109,9 +109,7 @@ def pad(tokens: Array) -> Array:
     """
     xp = namespace(tokens)
     if tokens.ndim not in (3, 4):
-        raise ValueError(
-            f"expected tokens [B, h, w] or features [B, h, w, C], got shape {tuple(tokens.shape)}"
-        )
+        raise ValueError(f"expected tokens [B, h, w] or features [B, h, w, C], got shape {tuple(tokens.shape)}")
     b, h, w, *channels = tokens.shape
     n = 2
     while n < max(h, w):

@@ -91,9 +91,7 @@ def init_matrix_se(
             raise ValueError(f"{name} must be 1 or more, got {size}")
     params: Params = {
         "embedding": truncated_normal(rng, 0.25, (in_classes, m)),
-        "blocks": [
-            {name: init_unit(rng, 4 * m) for name in ("forward", "reverse", "last")} for _ in range(blocks)
-        ],
+        "blocks": [{name: init_unit(rng, 4 * m) for name in ("forward", "reverse", "last")} for _ in range(blocks)],
     }
     if recurrent:
         params["head"] = init_linear(rng, m, m)
@@ -109,9 +107,7 @@ def init_shuffle_exchange(rng: np.random.Generator, *, feature_maps: int = 96, b
     (6, 12)
     """
     return {
-        "blocks": [
-            {name: init_unit(rng, 2 * feature_maps) for name in ("forward", "reverse")} for _ in range(blocks)
-        ]
+        "blocks": [{name: init_unit(rng, 2 * feature_maps) for name in ("forward", "reverse")} for _ in range(blocks)]
     }
 
 
@@ -152,9 +148,7 @@ def check_params(params: Params, *, radix: int = 4) -> None:
         m = _check_shape(params, ("embedding",), (None, None))[1]
     else:
         m = _check_shape(params, ("blocks", 0, "forward", "s"), (None,))[0] // 2
-    units: list[tuple] = [
-        ("blocks", i, name) for i in range(len(params["blocks"])) for name in ("forward", "reverse")
-    ]
+    units: list[tuple] = [("blocks", i, name) for i in range(len(params["blocks"])) for name in ("forward", "reverse")]
     units += [("blocks", i, "last") for i, block in enumerate(params["blocks"]) if two_d or "last" in block]
     units += [("last",)] if "last" in params else []
     for unit in units:
@@ -191,9 +185,7 @@ def _find(params: Any, *path: Any) -> Any:
 def _check_shape(params: Params, path: tuple, shape: tuple) -> tuple:
     """The shape found at ``path``, which must match ``shape`` (``None`` matches anything)."""
     found = tuple(getattr(_find(params, *path), "shape", ()))
-    if len(found) != len(shape) or any(
-        want not in (None, got) for want, got in zip(shape, found, strict=True)
-    ):
+    if len(found) != len(shape) or any(want not in (None, got) for want, got in zip(shape, found, strict=True)):
         wanted = "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
         raise ValueError(f"{_spell(path)} must have shape {wanted}, got {list(found)}; {_FIX}")
     return found

@@ -42,9 +42,7 @@ def matrix_se_recurrent(
     """
     check_params(params)
     if "head" not in params:
-        raise ValueError(
-            "recurrent parameters need a 'head'; create them with init_matrix_se(..., recurrent=True)"
-        )
+        raise ValueError("recurrent parameters need a 'head'; create them with init_matrix_se(..., recurrent=True)")
     if steps < 1:
         raise ValueError(f"the number of steps must be 1 or more, got {steps}")
     given = to_sequence(embed(params["embedding"], check_square(params, tokens)), flatten)  # [B, L, M]

@@ -17,7 +17,7 @@ def shuffle_exchange(params: Params, x: Array, *, norm: str = "feature", first: 
     Paper: k-1 switch and shuffle layers, then k-1 switch and inverse shuffle layers, no final switch; for
     tokens put :func:`mse_ref.embed` in front and :func:`mse_ref.readout` behind.
     The released baseline ends with one switch layer for the whole network (``params["last"]``), rotates to
-    the left first and centres its norm: ``shuffle_exchange(params, x, norm="centred", first="left")``.
+    the left first and centres its norm: ``shuffle_exchange(params, x, norm="rse", first="left")``.
 
     >>> import numpy as np
     >>> from mse_ref import init_shuffle_exchange

@@ -19,8 +19,8 @@ from mse_ref.arrays import Array, namespace
 R = 0.9  # paper: initial strength of the residual connection
 H = 0.25 * math.sqrt(1 - R**2)  # paper: h, kept constant
 EPS = 1e-6  # released code: keeps RMSNorm finite at zero
-EPS_CENTRED = 1e-10  # released code of the 1D network
-NORMS = ("feature", "position", "centred")
+EPS_RSE = 1e-10  # released code of the 1D network
+NORMS = ("feature", "position", "rse")
 
 
 def sigmoid(x: Array) -> Array:
@@ -56,20 +56,18 @@ def normalise(a: Array, norm: str = "feature", offset: Array | None = None) -> A
 
     :param norm: ``"feature"``: each group by the mean square of its own features (the paper).
         ``"position"``: each feature by its mean square over all groups of the sequence (released 2D code).
-        ``"centred"``: the same after ``a <- 2 (a - mean) + offset`` (released 1D code).
+        ``"rse"``: the same after ``a <- 2 (a - mean) + offset`` (released 1D code).
     """
     xp = namespace(a)
     if norm == "feature":
         return a / xp.sqrt(xp.mean(a * a, axis=-1, keepdims=True) + EPS)
     if norm == "position":
         return a / xp.sqrt(xp.mean(a * a, axis=-2, keepdims=True) + EPS)
-    if norm == "centred":
+    if norm == "rse":
         if offset is None:
-            raise ValueError(
-                "norm='centred' needs a unit with an 'offset'; use 'feature' or 'position' without"
-            )
+            raise ValueError("norm='rse' needs a unit with an 'offset'; use 'feature' or 'position' without")
         a = 2 * (a - xp.mean(a, axis=-2, keepdims=True)) + offset
-        return a / xp.sqrt(xp.mean(a * a, axis=-2, keepdims=True) + EPS_CENTRED)
+        return a / xp.sqrt(xp.mean(a * a, axis=-2, keepdims=True) + EPS_RSE)
     raise ValueError(f"norm must be one of {', '.join(NORMS)}; got {norm!r}")
 
 

@@ -1,0 +1,126 @@
+"""Any permutation through the switches: the proof that one Benes block is rearrangeable.
+
+Let every 4 x 4 switch of a block merely permute its four values. Then *every* permutation of the ``4^k`` inputs
+can be set up in the ``2k-1`` switch layers (paper, appendix "Receptive field", citing Dally & Towles 2004).
+
+The proof peels off the outermost pair of layers. Both mix the same digit of the address, and between them four
+smaller networks work side by side, one for each value of that digit. So each element must be given a digit
+value ("colour") such that the four elements of any switch of the first layer, and of any switch of the last
+layer, all have different colours: an edge colouring, in 4 colours, of the 4-regular bipartite graph
+
+    nodes: switches of the first layer + switches of the last layer;   edges: elements, from switch to switch
+
+Euler split: pair up the edges at each node; every edge then has one mate at either end, so the edges form
+cycles of even length. Alternating along each cycle halves the degree of every node: 4 -> 2 -> 1 in two splits.
+Each split costs O(L) after sorting, there are 2(k-1) of them: O(L log L).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from mse_ref.arrays import Array, exponent, gather, namespace
+from mse_ref.benes import schedule
+from mse_ref.shuffle import qrotate, shuffle
+
+
+def route(permutation: np.ndarray) -> np.ndarray:
+    """The setting of every switch such that ``apply_route(route(p), x) == x[p]``.
+
+    Paper: appendix "Receptive field" (rearrangeability). Returns (2k-1, L/4, 4) int64: in layer ``t`` output
+    ``j`` of switch ``g`` reads its input ``settings[t, g, j]``.
+
+    >>> p = np.random.default_rng(0).permutation(64)
+    >>> bool((apply_route(route(p), np.arange(64)) == p).all())
+    True
+
+    :param permutation: gather indices, (4**k,) integers with k >= 1.
+    """
+    start = _check_permutation(permutation)
+    size = len(start)
+    k = exponent(size, 4, "the permutation's length", "append fixed points")
+    settings = np.empty((2 * k - 1, size), dtype=np.int64)  # one row per switch layer, one entry per output
+    shuffled = qrotate(k, -1)  # where a shuffle takes the element at position q
+    # Element e leaves the block at e and enters at start[e]. Both ends move inwards, one layer per round.
+    head, tail = start, np.arange(size)
+    for t in range(k - 1):
+        colour = _four_colours(head // 4, tail // 4)
+        settings[t, head // 4 * 4 + colour] = head % 4  # outer layer: output `colour` reads where e comes in
+        settings[-1 - t, tail] = colour  # its mirror: where e goes out reads input `colour`
+        head, tail = (shuffled[end // 4 * 4 + colour] for end in (head, tail))
+    settings[k - 1, tail] = head % 4  # centre: by now both ends of every element are at one switch
+    return settings.reshape(2 * k - 1, size // 4, 4)
+
+
+def apply_route(settings: np.ndarray, x: Array) -> Array:
+    """Send ``x [L, ...]`` through one Benes block whose switches only permute, with the network's own shuffles.
+
+    >>> swap = np.array([[[0, 2, 1, 3]]])  # k = 1: a single switch
+    >>> apply_route(swap, np.array([10, 20, 30, 40]))
+    array([10, 30, 20, 40])
+    """
+    settings = np.asarray(settings)
+    k = _check_settings(settings, x)
+    first = np.arange(0, 4**k, 4)[:, None]  # [L / 4, 1]: the first position of each switch
+    for layer, setting in zip(schedule(k), settings, strict=True):
+        x = gather(x, (first + setting).reshape(-1), axis=0)
+        if layer.steps:
+            x = shuffle(x, layer.steps, axis=0)
+    return x
+
+
+def _four_colours(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """Colour the edges ``head[e] - tail[e]`` of a 4-regular bipartite graph so that no node has a colour twice.
+
+    >>> _four_colours(np.array([0, 0, 0, 0]), np.array([0, 0, 0, 0])).tolist()
+    [3, 1, 2, 0]
+    """
+    high = _halve(head, tail)  # two edges of either kind at every node
+    low = _halve(2 * head + high, 2 * tail + high)  # the same within each kind: one edge of each of four kinds
+    return 2 * high + low
+
+
+def _halve(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """Euler split: 0 or 1 for each edge, such that half of the edges of every node get a 1."""
+    mate_at_head, mate_at_tail = _mates(head), _mates(tail)
+    # Two steps along a cycle of mates stay on edges of one kind; one step changes to the other kind.
+    two_steps = csr_array((np.ones(len(head)), mate_at_tail[mate_at_head], np.arange(len(head) + 1)))
+    _, kind = connected_components(two_steps, directed=False)
+    return (kind < kind[mate_at_head]).astype(np.int64)
+
+
+def _mates(node: np.ndarray) -> np.ndarray:
+    """Pair up the edges at each node (each has an even number): the partner of every edge.
+
+    >>> _mates(np.array([7, 5, 7, 5]))
+    array([2, 3, 0, 1])
+    """
+    pairs = np.argsort(node, kind="stable").reshape(-1, 2)  # [E / 2, 2]: edges of one node side by side
+    mates = np.empty_like(node)
+    mates[pairs] = pairs[:, ::-1]
+    return mates
+
+
+def _check_permutation(permutation: np.ndarray) -> np.ndarray:
+    perm = np.asarray(permutation)
+    if perm.ndim != 1 or not np.issubdtype(perm.dtype, np.integer):
+        raise TypeError(f"a permutation is a 1D array of integers, got shape {perm.shape} of {perm.dtype}")
+    if len(perm) < 4:
+        raise ValueError(f"a Benes block has at least 4 inputs, got {len(perm)}; append fixed points")
+    seen = np.bincount(perm, minlength=len(perm)) if perm.min() >= 0 else np.zeros(0)
+    if len(seen) != len(perm) or (seen != 1).any():
+        wrong = sorted(set(range(len(perm))) - set(perm.tolist()))
+        raise ValueError(f"a permutation holds each of 0..{len(perm) - 1} once, {wrong[0]} is missing")
+    return perm.astype(np.int64)
+
+
+def _check_settings(settings: np.ndarray, x: Array) -> int:
+    namespace(x)
+    k = exponent(x.shape[0], 4, "the length of x", "route and apply the same length")
+    if settings.shape != (2 * k - 1, 4**k // 4, 4):
+        raise ValueError(f"settings for {4**k} elements have shape {(2 * k - 1, 4**k // 4, 4)}, got {settings.shape}")
+    if (np.sort(settings, axis=-1) != np.arange(4)).any():
+        raise ValueError("every switch must be a permutation of 0, 1, 2, 3; take settings from mse_ref.route")
+    return k
