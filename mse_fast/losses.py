@@ -1,7 +1,6 @@
 """The authors' cross-entropy: smoothed labels, their floor taken off, and weights against padding."""
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +13,6 @@ def cross_entropy(
     smoothing: float = 0.1,
     weighting: str = "pad",
     pad_weight: float = 0.1,
-    reduce: Callable[[torch.Tensor], torch.Tensor] = lambda statistic: statistic,
 ) -> torch.Tensor:
     """Mean loss over all cells; 0 when every smoothed label is met exactly.
 
@@ -30,8 +28,6 @@ def cross_entropy(
     smoothing: the right class is asked to have probability 1 - smoothing, the others share the rest.
     weighting: ``"pad"`` weighs cells of label 0 with ``pad_weight`` and all others with 1, divided by the
         mean weight; ``"balanced"`` weighs every class with the inverse of its (smoothed) count; ``"none"``.
-    reduce: sums a batch statistic over the processes of a distributed run, so that the mean of their
-        gradients is the gradient of the whole batch.
     """
     classes = logits.shape[-1]
     _check(logits, labels, classes, smoothing)
@@ -44,11 +40,10 @@ def cross_entropy(
         return loss.mean()
     if weighting == "pad":
         weight = 1.0 - (1.0 - pad_weight) * (labels == 0).to(loss.dtype)
-        total, cells = reduce(torch.stack([weight.sum(), torch.full_like(weight.sum(), weight.numel())]))
-        return (loss * weight).mean() * (cells / total)
+        return (loss * weight).mean() / weight.mean()
     if weighting == "balanced":
         count = torch.bincount(labels.flatten(), minlength=classes).to(loss.dtype)  # [C]
-        count = reduce(count * (right - wrong) + labels.numel() * wrong).clamp(min=1.0)
+        count = (count * (right - wrong) + labels.numel() * wrong).clamp(min=1.0)
         weight = 1.0 / count
         weight = weight * (classes / weight.mean())
         return (loss * weight[labels]).mean()

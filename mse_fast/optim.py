@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from mse_fast.network import Embed
+
 
 def warmup_linear(step: int, total: int, warmup: float = 0.1) -> float:
     """Factor of the learning rate at steps 1 … ``total``: linear up over a share ``warmup``, then down to 0.
@@ -22,7 +24,7 @@ def warmup_linear(step: int, total: int, warmup: float = 0.1) -> float:
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Two parameter groups: matrices decay; vectors (biases, scales) and embeddings do not.
+    """Two parameter groups: matrices decay; vectors (biases, scales) and embeddings of tokens do not.
 
     >>> model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 3))
     >>> for group in decay_groups(model, 0.1):
@@ -30,15 +32,18 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     0.1 [[3, 4]]
     0.0 [[5, 4], [3]]
     """
-    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))}
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        spared = parameter.ndim < 2 or id(parameter) in embeddings or "embedding" in name.split(".")
-        (kept if spared else decayed).append(parameter)
-    return [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
+    embeddings = {id(module.weight) for module in model.modules() if _embeds_tokens(module)}
+    decayed, spared = [], []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            matrix = parameter.ndim > 1 and id(parameter) not in embeddings
+            (decayed if matrix else spared).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": spared, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def _embeds_tokens(module: nn.Module) -> bool:
+    return isinstance(module, nn.Embedding) or (isinstance(module, Embed) and module.tokens)
 
 
 class RAdamAuthors(torch.optim.Optimizer):

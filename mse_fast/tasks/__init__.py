@@ -59,9 +59,7 @@ def get_task(name: str) -> Task:
     """
     module_name, colon, class_name = TASKS.get(name, name).partition(":")
     if not (colon and module_name and class_name):
-        raise ValueError(
-            f"unknown task {name!r}: choose one of {', '.join(TASKS)}; your own is package.module:Class"
-        )
+        raise ValueError(f"unknown task {name!r}: choose one of {', '.join(TASKS)}; your own is package.module:Class")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -74,7 +72,5 @@ def get_task(name: str) -> Task:
     if made is None:
         raise ValueError(f"task {name!r}: module {module_name!r} has no class {class_name!r}")
     if not (isinstance(made, type) and issubclass(made, Task)):
-        raise ValueError(
-            f"task {name!r}: {class_name} is not a subclass of mse_fast.tasks.Task; derive it from Task"
-        )
+        raise ValueError(f"task {name!r}: {class_name} is not a subclass of mse_fast.tasks.Task; derive it from Task")
     return made()

@@ -6,6 +6,7 @@ A batch holds graphs of different sizes v in matrices of one side n: vertices v 
 import math
 
 import torch
+from torch import Generator, Tensor
 
 from mse_fast.tasks import Task
 from mse_fast.tasks.matrix import corner, count_paths, integers_below
@@ -22,7 +23,7 @@ class Components(Task):
 
     spec = SPECS["components"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         v = random_vertices(batch, n, generator)
         exists = torch.arange(n, device=v.device) < v[:, None]  # [B, n]
@@ -48,10 +49,10 @@ class Triangles(Task):
 
     spec = SPECS["triangles"]
 
-    def __init__(self, *, complete: bool = False):
+    def __init__(self, *, complete: bool = False) -> None:
         self.complete = complete
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         device = generator.device
         v = random_vertices(batch, n, generator)
@@ -77,7 +78,7 @@ class Transitivity(Task):
 
     spec = SPECS["transitivity"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         v = random_vertices(batch, n, generator)
         inside = corner(v, v, n)
@@ -90,23 +91,23 @@ class Transitivity(Task):
         return adjacency(edge, inside), adjacency(reached, inside)
 
 
-def random_vertices(batch, n, generator):
+def random_vertices(batch: int, n: int, generator: Generator) -> Tensor:
     """How many vertices each graph has: uniform in n/2 … n, [B]."""
     return torch.randint(n // 2, n + 1, (batch,), generator=generator, device=generator.device)
 
 
-def adjacency(edge, inside):
+def adjacency(edge: Tensor, inside: Tensor) -> Tensor:
     """Edges as tokens: edge 1, non-edge 2, padding 0."""
     return torch.where(edge, EDGE, NON_EDGE) * inside
 
 
-def mirror(values):
+def mirror(values: Tensor) -> Tensor:
     """The symmetric matrices with the upper triangles of ``values`` and an empty diagonal, [B, n, n]."""
     upper = values.triu(1)
     return upper + upper.mT
 
 
-def random_trees(v, n, generator):
+def random_trees(v: Tensor, n: int, generator: Generator) -> Tensor:
     """Parents of the vertices in uniform random labelled trees on v vertices, [B, n]; roots are their own.
 
     Joyal's bijection: a random map f of the vertices to themselves is a set of cycles with trees hanging on
@@ -134,7 +135,7 @@ def random_trees(v, n, generator):
     return parent[:, :n]
 
 
-def cut_edges(parent, v, exists, generator):
+def cut_edges(parent: Tensor, v: Tensor, exists: Tensor, generator: Generator) -> Tensor:
     """Take 0 … ⌊√e⌋+1 random edges away from trees of e > 2 edges, [B, n]."""
     edges = v - 1
     lost = integers_below(edges.double().sqrt().long() + 2, generator) * (edges > 2)
@@ -145,7 +146,7 @@ def cut_edges(parent, v, exists, generator):
     return torch.where(cut, place, parent)
 
 
-def group_by_component(parent):
+def group_by_component(parent: Tensor) -> tuple[Tensor, Tensor]:
     """Number the vertices component by component; the new parents and the component of each vertex, [B, n].
 
     Components are ordered by their lowest vertex, and so are the vertices in each.
@@ -161,7 +162,7 @@ def group_by_component(parent):
     return number.gather(1, parent).gather(1, order), number.gather(1, lowest).gather(1, order)
 
 
-def tree_edges(parent):
+def tree_edges(parent: Tensor) -> Tensor:
     """The adjacency matrix of parent pointers, without loops, [B, n, n] bool."""
     n = parent.shape[1]
     edge = parent[:, :, None] == torch.arange(n, device=parent.device)
@@ -170,7 +171,7 @@ def tree_edges(parent):
     return edge
 
 
-def extra_edges(edge, component, size, generator):
+def extra_edges(edge: Tensor, component: Tensor, size: Tensor, generator: Generator) -> Tensor:
     """For every component of N > 1 missing edges, 0 … ⌊log2 N⌋ of them at random, [B, n, n] bool."""
     batch, n, _ = edge.shape
     missing = (size - 1) * (size - 2) // 2 * (size > 0)  # [B, n] by component: a tree has size - 1 edges

@@ -1,6 +1,7 @@
 """Batch samplers of the matrix tasks; ``mse_ref.tasks.matrix`` says what an instance means."""
 
 import torch
+from torch import Generator, Tensor
 
 from mse_fast.tasks import Task
 from mse_ref.tasks import SPECS
@@ -12,7 +13,7 @@ class Transpose(Task):
 
     spec = SPECS["transpose"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         tokens, _ = random_rectangles(batch, n, generator)
         return tokens, tokens.mT.contiguous()
@@ -23,7 +24,7 @@ class Rotate90(Task):
 
     spec = SPECS["rotate90"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         tokens, columns = random_rectangles(batch, n, generator)
         # Row i of the answer is column (columns - 1 - i) of the question: flip the transposed rows.
@@ -37,7 +38,7 @@ class Xor(Task):
 
     spec = SPECS["xor"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
         columns = binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
@@ -47,9 +48,7 @@ class Xor(Task):
         place = torch.arange(n, device=bits.device)
         separator = (place == columns[:, None])[:, None, :]  # [B, 1, n]
         tokens = torch.where(separator, 1, bits + 2) * inside
-        partner = (place + columns[:, None] + 1).clamp(
-            max=n - 1
-        )  # [B, n]; the column of B below column c of A
+        partner = (place + columns[:, None] + 1).clamp(max=n - 1)  # [B, n]; the column of B below column c of A
         other = bits.gather(2, partner[:, None, :].expand(-1, n, -1))
         return tokens, (1 + (bits ^ other)) * first
 
@@ -59,7 +58,7 @@ class Squaring(Task):
 
     spec = SPECS["squaring"]
 
-    def sample(self, batch, n, generator):
+    def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         side = random_sides(batch, n, generator)
         inside = corner(side, side, n)
@@ -67,39 +66,39 @@ class Squaring(Task):
         return (bits + 1) * inside, (count_paths(bits) % 2 + 1) * inside
 
 
-def random_rectangles(batch, n, generator):
+def random_rectangles(batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
     """Letters in the top-left corner [B, n, n], and how many columns each rectangle has [B]."""
     rows, columns = random_sides(2 * batch, n, generator).view(2, batch)
     letters = torch.randint(1, LETTERS + 1, (batch, n, n), generator=generator, device=generator.device)
     return letters * corner(rows, columns, n), columns
 
 
-def random_sides(count, n, generator):
+def random_sides(count: int, n: int, generator: Generator) -> Tensor:
     """Sides uniform in [lo, n] where a coin sets lo to 1 or n/2, [count]."""
     coin = torch.randint(0, 2, (count,), generator=generator, device=generator.device)
     lo = 1 + coin * (max(1, n // 2) - 1)
     return lo + integers_below(n + 1 - lo, generator)
 
 
-def integers_below(bounds, generator):
+def integers_below(bounds: Tensor, generator: Generator) -> Tensor:
     """An integer uniform in 0 … bound-1 for every bound, in their shape."""
     drawn = torch.rand(bounds.shape, generator=generator, device=generator.device) * bounds
     return torch.minimum(drawn.long(), bounds - 1)  # the product can round up to the bound itself
 
 
-def binomial(batch, count, probability, generator):
+def binomial(batch: int, count: int, probability: float, generator: Generator) -> Tensor:
     """Successes among ``count`` tries, [B]."""
     tries = torch.rand(batch, count, generator=generator, device=generator.device)
     return (tries < probability).sum(1)  # [B, count] -> [B]
 
 
-def corner(rows, columns, n):
+def corner(rows: Tensor, columns: Tensor, n: int) -> Tensor:
     """True in the top-left corner of rows × columns cells, [B, n, n]."""
     place = torch.arange(n, device=rows.device)
     return (place < rows[:, None])[:, :, None] & (place < columns[:, None])[:, None, :]
 
 
-def count_paths(adjacency):
+def count_paths(adjacency: Tensor) -> Tensor:
     """The matrix product of 0/1 matrices with themselves, as exact integers [B, n, n]."""
     with torch.autocast(adjacency.device.type, enabled=False):  # bfloat16 would round the counts
         values = adjacency.float()  # float32 counts exactly to 2**24
