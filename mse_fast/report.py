@@ -8,6 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from mse_fast.config import TrainConfig
+from mse_fast.record import Metrics
 
 
 def by_size(values: dict[str, float]) -> str:
@@ -24,6 +25,7 @@ class Reporter:
 
     def __init__(self, config: TrainConfig, folder: Path, step: int):
         self.config = config
+        self.metrics = Metrics(folder / "metrics.jsonl", step)
         live = config.progress and sys.stderr.isatty()
         self.bar = tqdm(
             total=config.steps, initial=step, disable=not live, dynamic_ncols=True, unit="step", smoothing=0.05
@@ -33,22 +35,27 @@ class Reporter:
     def show(self, line: dict[str, Any], evaluation: dict[str, Any] | None) -> None:
         """Tell about one step, and about the evaluation that followed it, if one did."""
         if line["step"] % self.config.log_every == 0:
+            self.metrics.write(line)
             self.bar.set_postfix_str(f"loss {line['loss']:.4f}  {by_size(line['accuracy'])}", refresh=False)
+            self.plot({"train/loss": line["loss"], "train/lr": line["lr"]}, line["step"])
         self.bar.update()
-        if evaluation:
-            if not self.config.progress:
-                print(json.dumps(evaluation), flush=True)
-            else:
-                text = f"step {evaluation['step']:>6}  loss {evaluation['loss']:.4f}  accuracy"
-                self.bar.write(f"{text} {by_size(evaluation['accuracy'])}", file=sys.stderr)
-                sys.stderr.flush()
-        if self.board and line["step"] % self.config.log_every == 0:
-            self.board.add_scalar("train/loss", line["loss"], line["step"])
-            self.board.add_scalar("train/lr", line["lr"], line["step"])
-        if self.board and evaluation:
-            for key in ("accuracy", "solved"):
-                for n, value in evaluation[key].items():
-                    self.board.add_scalar(f"{key}/{n}", value, evaluation["step"])
+        if evaluation is None:
+            return
+        self.metrics.write(evaluation)
+        if self.config.progress:
+            text = f"step {evaluation['step']:>6}  loss {evaluation['loss']:.4f}  accuracy"
+            self.bar.write(f"{text} {by_size(evaluation['accuracy'])}", file=sys.stderr)
+            sys.stderr.flush()
+        else:
+            print(json.dumps(evaluation), flush=True)
+        for key in ("accuracy", "solved"):
+            self.plot({f"{key}/{n}": value for n, value in evaluation[key].items()}, evaluation["step"])
+
+    def plot(self, values: dict[str, float], step: int) -> None:
+        """Numbers for TensorBoard, when it was asked for."""
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(name, value, step)
 
     def close(self) -> None:
         self.bar.close()

@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ from mse_fast.metrics import accuracy, solved
 from mse_fast.models import build_model, save_model
 from mse_fast.optim import RAdamAuthors
 from mse_fast.plots import learning_curve
-from mse_fast.record import Metrics, start_record
+from mse_fast.record import start_record
 from mse_fast.report import Reporter, summary
 from mse_fast.runfolder import open_run
 from mse_fast.tasks import get_task
@@ -123,7 +124,7 @@ class Trainer:
         self.best_loss, self.best_step = math.inf, 0
         self.evaluation: dict[str, Any] = {}
 
-    def outputs(self, network: nn.Module, inputs: Tensor, **options) -> list[Tensor]:
+    def outputs(self, network: Callable, inputs: Tensor, **options) -> list[Tensor]:
         """Logits of the global batch; a recurrent network gives one per application, others one."""
         cast = torch.autocast(self.device.type, dtype=torch.bfloat16) if self.config.amp else nullcontext()
         with cast:
@@ -154,7 +155,8 @@ class Trainer:
             loss = sum(self.loss(logits, labels) for logits in outputs) / len(outputs)
             (loss / self.active).backward()  # gradients add up: the loss of a step is the mean over sizes
             losses[str(n)] = loss.item()
-            right[str(n)] = self.score(outputs[-1].detach(), labels)["accuracy"]
+            if (self.step + 1) % config.log_every == 0:
+                right[str(n)] = self.score(outputs[-1].detach(), labels)["accuracy"]
         stop = self.world.sum_gradients(list(self.model.parameters()), asked_to_stop)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip or math.inf).item()
         loss = sum(losses.values()) / len(losses)
@@ -249,36 +251,26 @@ def run(trainer: Trainer, folder: Path, record: dict[str, Any]) -> str:
     """Step, look, save; until finished or interrupted. Returns the reason it ended."""
     config, world = trainer.config, trainer.world
     asked = Interrupt()
-    metrics = Metrics(folder / "metrics.jsonl", trainer.step) if world.leads else None
     reporter = Reporter(config, folder, trainer.step) if world.leads else None
     began, before, saved_at = time.monotonic(), trainer.seconds, time.monotonic()
     reason = trainer.finished()
-
-    def save() -> None:
-        trainer.seconds = before + time.monotonic() - began
-        save_checkpoint(folder, trainer.step, *trainer.state(), keep=config.keep)
-        save_model(trainer.average or trainer.model, folder)
-        progress = {"step": trainer.step, "wall_seconds": round(trainer.seconds, 1), "finished": reason}
-        write_json(folder / "record.json", record | progress | {"evaluation": trainer.evaluation})
-
     while reason is None:
         line, stop = trainer.train_step(asked.now)
         looked = trainer.step % config.eval_every == 0 or trainer.step >= config.steps
-        lines = [line] if trainer.step % config.log_every == 0 else []
-        if looked:
-            lines.append(trainer.evaluate())
-        reason = trainer.finished()
-        if world.leads:
-            for entry in lines:
-                metrics.write(entry)
-            reporter.show(line, lines[-1] if looked else None)
-            late = time.monotonic() - saved_at > 60 * config.save_minutes
-            if late or stop or reason or trainer.step % config.save_every == 0:
-                save()
-                saved_at = time.monotonic()
-        if stop and reason is None:
-            reason = INTERRUPTED
-    if world.leads:
+        evaluation = trainer.evaluate() if looked else None
+        reason = trainer.finished() or (INTERRUPTED if stop else None)
+        if reporter is None:
+            continue
+        reporter.show(line, evaluation)
+        late = time.monotonic() - saved_at > 60 * config.save_minutes
+        if late or reason or trainer.step % config.save_every == 0:
+            saved_at = time.monotonic()
+            trainer.seconds = before + saved_at - began
+            save_checkpoint(folder, trainer.step, *trainer.state(), keep=config.keep)
+            save_model(trainer.average or trainer.model, folder)
+            progress = {"step": trainer.step, "wall_seconds": round(trainer.seconds, 1), "finished": reason}
+            write_json(folder / "record.json", record | progress | {"evaluation": trainer.evaluation})
+    if reporter:
         reporter.close()
     world.wait()
     return reason

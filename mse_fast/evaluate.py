@@ -1,0 +1,219 @@
+"""How far does what was learned reach? ``python -m mse_fast.evaluate transpose --sizes 4 8 16 32 64``
+
+Fresh instances from the training sampler at each size, from random numbers no training step uses.
+"""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from mse_fast.checkpoint import write_json
+from mse_fast.config import OneLineParser, TrainConfig, UsageError, fail, from_dict
+from mse_fast.distributed import pick_device
+from mse_fast.metrics import count_right
+from mse_fast.models import find_folder, load_model
+from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
+from mse_fast.record import command, commit, hardware, now, versions
+from mse_fast.tasks import Task, get_task
+
+CELLS = 1 << 17  # cells per forward pass: one instance from 512×512 on, so 1024×1024 fits in a few GB
+TEST = 0x7E57  # keeps the random numbers of tests apart from those of training
+
+
+def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
+    """95 % confidence interval of a proportion (Wilson, 1927); sensible even at 0 and at 1.
+
+    >>> [round(x, 3) for x in wilson(100, 100)]
+    [0.963, 1.0]
+    """
+    p, shrink = successes / trials, 1 + z * z / trials
+    centre = (p + z * z / (2 * trials)) / shrink
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / shrink
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def bootstrap(right: np.ndarray, counted: np.ndarray, draws: int = 2000) -> tuple[float, float]:
+    """95 % interval of ``sum(right) / sum(counted)`` when instances, not cells, are drawn anew.
+
+    Cells of one instance are right or wrong together, so they are not independent evidence.
+
+    >>> bootstrap(np.array([4, 4, 4]), np.array([4, 4, 4]))
+    (1.0, 1.0)
+    """
+    picks = np.random.default_rng(0).integers(0, len(right), (draws, len(right)))
+    ratios = right[picks].sum(1) / np.maximum(counted[picks].sum(1), 1)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def instances_for(n: int) -> int:
+    """Instances by default: enough for a narrow interval, few enough for a CPU."""
+    return 100 if n <= 256 else 20
+
+
+@torch.no_grad()
+def evaluate_size(
+    model: nn.Module, task: Task, n: int, instances: int, seed: int, progress: bool = False, **options: Any
+) -> dict[str, Any]:
+    """One row of the table: accuracy and solved instances at one size, with 95 % intervals.
+
+    ``options`` go to the network (a recurrent one takes ``steps``).
+    """
+    device = next(model.parameters()).device
+    chunk = max(1, min(instances, CELLS // (n * n)))
+    right, counted = [], []
+    with tqdm(total=instances, desc=f"{n}×{n}", leave=False, disable=not progress) as bar:
+        for start in range(0, instances, chunk):
+            # a generator per chunk: the instances of a size do not depend on which other sizes are tested
+            key = np.random.SeedSequence((seed, TEST, n, start)).generate_state(1, np.uint64)[0]
+            generator = torch.Generator(device).manual_seed(int(key))
+            inputs, labels = task.sample(min(chunk, instances - start), n, generator)
+            made = model(inputs, **options)
+            predicted = (made[-1] if isinstance(made, list) else made).argmax(-1)
+            a, b = count_right(predicted, labels)
+            right += a.tolist()
+            counted += b.tolist()
+            bar.update(len(labels))
+    good, all_ = np.array(right), np.array(counted)
+    low, high = bootstrap(good, all_)
+    solved = int((good == all_).sum())
+    solved_low, solved_high = wilson(solved, instances)
+    row = {"size": n, "accuracy": float(good.sum() / max(all_.sum(), 1)), "solved": solved / instances}
+    row |= {"instances": instances, "accuracy_low": low, "accuracy_high": high}
+    return row | {"solved_low": solved_low, "solved_high": solved_high}
+
+
+HEADER = "   size   accuracy  95 % interval    solved  95 % interval    instances"
+
+
+def table_line(row: dict[str, Any], trained_to: int) -> str:
+    """A row for reading; 1.0000 is written only for a flawless score.
+
+    >>> row = {"size": 64, "accuracy": 0.99999, "accuracy_low": 0.9, "accuracy_high": 1.0, "solved": 0.5}
+    >>> row |= {"solved_low": 0.4, "solved_high": 0.6, "instances": 100}
+    >>> print(table_line(row, trained_to=32))
+         64     0.9999  0.9000-1.0000    0.5000  0.4000-0.6000          100  never trained on
+    """
+    parts = [f"{row['size']:>7}"]
+    for key, width in (("accuracy", 11), ("solved", 10)):
+        parts.append(f"{_cut(row[key]):>{width}}  {_cut(row[key + '_low'])}-{_cut(row[key + '_high'])}")
+    note = "  never trained on" if row["size"] > trained_to else ""
+    return "".join(parts) + f"{row['instances']:>13}{note}"
+
+
+def _cut(value: float) -> str:
+    return f"{math.floor(value * 1e4) / 1e4:.4f}"  # rounding up would turn 0.99999 into a perfect score
+
+
+def plot(path: Path, rows: list[dict[str, Any]], name: str, trained_to: int) -> None:
+    """Accuracy and solved instances by size."""
+    figure = new_figure()
+    axes = figure.subplots()
+    reach_curve(axes, rows, "accuracy (cells)", 0)
+    axes.plot([r["size"] for r in rows], [r["solved"] for r in rows], "s--", color="#D55E00", label="solved instances")
+    sizes = [row["size"] for row in rows]
+    finish_reach(axes, sizes, trained_to if min(sizes) <= trained_to else None)
+    axes.set_title(f"{name}: accuracy on fresh instances")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.08))
+    save_figure(figure, path)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = OneLineParser(prog="python -m mse_fast.evaluate", description=__doc__.partition("\n")[0])
+    parser.add_argument("name", help="a run folder, the name of a run in runs/, or a trained network of the zoo")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="matrix sides; default: as trained, to 256")
+    parser.add_argument("--instances", type=int, metavar="N", help="per size; default 100, 20 above 256")
+    parser.add_argument("--seed", type=int, default=0, help="which fresh instances (default 0)")
+    parser.add_argument("--steps", type=int, help="applications of a recurrent network; default: its test_steps")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON; - for stdout")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a figure (.svg, .png or .pdf)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: PyTorch's choice")
+    parser.add_argument("--progress", action=argparse.BooleanOptionalAction, default=True, help="progress bar")
+    return parser.parse_args(arguments)
+
+
+def read_run(folder: Path) -> tuple[dict[str, Any], TrainConfig]:
+    """Record and configuration of a run or a trained network."""
+    path = folder / "record.json"
+    try:
+        record = json.loads(path.read_text())
+        return record, from_dict(record["config"], source=str(path))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+
+
+def sizes_for(config: TrainConfig, asked: list[int] | None, task: Task) -> list[int]:
+    """The sizes asked for, checked; or those trained on and their doubles up to 256."""
+    if not asked:
+        own = list(config.sizes)
+        fixed = any(n & (n - 1) for n in own)  # a task with a size of its own, such as Sudoku
+        return own if fixed else own + [n for n in (64, 128, 256) if n > max(own)]
+    for n in asked:
+        if n not in config.sizes and (n < task.spec.min_size or n & (n - 1)):
+            raise UsageError(f"size {n} must be a power of two of at least {task.spec.min_size}, such as 32, 64, 1024")
+    return sorted(set(asked))
+
+
+def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Evaluate a run or a trained network; returns the content of the JSON file."""
+    folder = find_folder(name)
+    record, config = read_run(folder)
+    device = pick_device(options.device)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    try:
+        task = get_task(config.task)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    sizes = sizes_for(config, options.sizes, task)
+    if options.instances is not None and options.instances < 1:
+        raise UsageError(f"instances is {options.instances}, but must be at least 1")
+    model = load_model(folder, task, config).to(device)
+    extra = {"steps": options.steps or config.test_steps} if config.model == "matrix-se-recurrent" else {}
+    rows = []
+    if str(options.json) != "-":
+        print(HEADER)
+    for n in sizes:
+        count = options.instances or instances_for(n)
+        rows.append(
+            evaluate_size(model, task, n, count, options.seed, options.progress and sys.stderr.isatty(), **extra)
+        )
+        if str(options.json) != "-":
+            print(table_line(rows[-1], max(config.sizes)), flush=True)
+    about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
+    about |= {"hardware": hardware(device), "versions": versions()}
+    return {"name": record["name"], "task": config.task, "rows": rows, "evaluation": about, "record": record}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    kinds = (".svg", ".png", ".pdf")
+    if options.plot and options.plot.suffix not in kinds:
+        fail(f"cannot plot to {options.plot}: its name must end in {', '.join(kinds)}")
+    try:
+        result = evaluate(options.name, options)
+        if options.plot:
+            plot(options.plot, result["rows"], result["name"], max(result["record"]["config"]["sizes"]))
+        if str(options.json) == "-":
+            print(json.dumps(result, indent=2))
+        elif options.json:
+            write_json(options.json, result)
+    except UsageError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot write {error.filename}: {error.strerror}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
