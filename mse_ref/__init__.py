@@ -36,8 +36,8 @@ from mse_ref.receptive import field_size, receptive_field
 from mse_ref.recurrent import matrix_se_recurrent
 from mse_ref.routing import apply_route, route
 from mse_ref.sequence import shuffle_exchange
-from mse_ref.shuffle import qrotate, rotate, shuffle
-from mse_ref.switch import switch, switch_unit
+from mse_ref.shuffle import qrotate, rotate
+from mse_ref.switch import switch_unit
 from mse_ref.zorder import flatten, inverse, unflatten, zorder
 
 __all__ = [
@@ -63,9 +63,7 @@ __all__ = [
     "rotate",
     "route",
     "schedule",
-    "shuffle",
     "shuffle_exchange",
-    "switch",
     "switch_unit",
     "unflatten",
     "zorder",

@@ -6,6 +6,7 @@ The reference never says ``np.`` where data flows: it asks the data for its own 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -72,7 +73,7 @@ def exponent(value: int, base: int, what: str, fix: str) -> int:
     Traceback (most recent call last):
     ValueError: side must be a power of 2, got 6; pad it
     """
-    k, power = 0, 1
+    value, k, power = operator.index(value), 0, 1
     while power < value:
         k, power = k + 1, power * base
     if power != value:

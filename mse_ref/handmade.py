@@ -53,7 +53,7 @@ def linear_unit(matrix: np.ndarray, length: float) -> dict[str, np.ndarray]:
 def permutation_unit(perm: Sequence[int], feature_maps: int) -> dict[str, np.ndarray]:
     """A QSU whose output ``j`` is its input ``perm[j]``, for cells of length 1 (one-hot vectors).
 
-    >>> from mse_ref import switch
+    >>> from mse_ref.switch import switch
     >>> x = np.eye(4)[None]  # [1, 4 cells, 4 features]: cell c is the one-hot vector of c
     >>> switch(permutation_unit([3, 0, 2, 1], 4), x).argmax(-1)
     array([[3, 0, 2, 1]])

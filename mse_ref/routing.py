@@ -12,7 +12,7 @@ layer, all have different colours: an edge colouring, in 4 colours, of the 4-reg
 
 Euler split: pair up the edges at each node; every edge then has one mate at either end, so the edges form
 cycles of even length. Alternating along each cycle halves the degree of every node: 4 -> 2 -> 1 in two splits.
-Each split costs O(L) after sorting, there are 2(k-1) of them: O(L log L).
+Each split costs O(L), there are 2(k-1) of them: O(L log L).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from mse_ref.arrays import Array, exponent, gather, namespace
 from mse_ref.benes import schedule
 from mse_ref.shuffle import qrotate, shuffle
+from mse_ref.zorder import inverse
 
 
 def route(permutation: np.ndarray) -> np.ndarray:
@@ -46,7 +47,7 @@ def route(permutation: np.ndarray) -> np.ndarray:
     # Element e leaves the block at e and enters at start[e]. Both ends move inwards, one layer per round.
     head, tail = start, np.arange(size)
     for t in range(k - 1):
-        colour = _four_colours(head // 4, tail // 4)
+        colour = _four_colours(head, tail)
         settings[t, head // 4 * 4 + colour] = head % 4  # outer layer: output `colour` reads where e comes in
         settings[-1 - t, tail] = colour  # its mirror: where e goes out reads input `colour`
         head, tail = (shuffled[end // 4 * 4 + colour] for end in (head, tail))
@@ -72,35 +73,36 @@ def apply_route(settings: np.ndarray, x: Array) -> Array:
 
 
 def _four_colours(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """Colour the edges ``head[e] - tail[e]`` of a 4-regular bipartite graph so that no node has a colour twice.
+    """Give edge e, from switch ``head[e] // 4`` to switch ``tail[e] // 4``, one of 4 colours; no switch has one twice.
 
-    >>> _four_colours(np.array([0, 0, 0, 0]), np.array([0, 0, 0, 0])).tolist()
+    >>> _four_colours(np.array([0, 1, 2, 3]), np.array([0, 1, 2, 3])).tolist()  # four wires between two switches
     [3, 1, 2, 0]
     """
-    high = _halve(head, tail)  # two edges of either kind at every node
-    low = _halve(2 * head + high, 2 * tail + high)  # the same within each kind: one edge of each of four kinds
+    high = _halve(head, tail)  # of two mates exactly one gets a 1: two edges of either kind at every switch
+
+    def regroup(slot: np.ndarray) -> np.ndarray:  # the edges of one kind side by side, as new mates
+        return slot // 4 * 4 + 2 * high + slot % 4 // 2
+
+    low = _halve(regroup(head), regroup(tail))
     return 2 * high + low
 
 
 def _halve(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """Euler split: 0 or 1 for each edge, such that half of the edges of every node get a 1."""
+    """Euler split: 0 or 1 for each edge, different for edges that are mates at their head or at their tail."""
     mate_at_head, mate_at_tail = _mates(head), _mates(tail)
-    # Two steps along a cycle of mates stay on edges of one kind; one step changes to the other kind.
+    # One step along a cycle of mates changes the kind, two steps keep it: label the orbits of two steps.
     two_steps = csr_array((np.ones(len(head)), mate_at_tail[mate_at_head], np.arange(len(head) + 1)))
-    _, kind = connected_components(two_steps, directed=False)
-    return (kind < kind[mate_at_head]).astype(np.int64)
+    _, orbit = connected_components(two_steps, connection="weak")
+    return (orbit < orbit[mate_at_head]).astype(np.int64)
 
 
-def _mates(node: np.ndarray) -> np.ndarray:
-    """Pair up the edges at each node (each has an even number): the partner of every edge.
+def _mates(slot: np.ndarray) -> np.ndarray:
+    """Edges in slots 2i and 2i+1 are mates: the mate of every edge, given its slot.
 
-    >>> _mates(np.array([7, 5, 7, 5]))
+    >>> _mates(np.array([2, 0, 3, 1]))  # edges 0 and 2 are in slots 2 and 3
     array([2, 3, 0, 1])
     """
-    pairs = np.argsort(node, kind="stable").reshape(-1, 2)  # [E / 2, 2]: edges of one node side by side
-    mates = np.empty_like(node)
-    mates[pairs] = pairs[:, ::-1]
-    return mates
+    return inverse(slot)[slot ^ 1]
 
 
 def _check_permutation(permutation: np.ndarray) -> np.ndarray:
