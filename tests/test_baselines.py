@@ -1,5 +1,6 @@
 """The baselines keep the call convention of Matrix-SE and are the networks the paper describes."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -7,7 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from mse_fast import distributed
 from mse_fast.baselines import BASELINES, baseline
+from mse_fast.config import load_preset, presets
+from mse_fast.models import build_model
+from mse_fast.tasks import get_task
+from mse_fast.train import Trainer
 
 SMALL = {
     "resnet29": {"feature_maps": 8, "residual_blocks": 2},
@@ -16,6 +22,9 @@ SMALL = {
     "attention": {"feature_maps": 16, "layers": 2, "head_features": 8},
 }
 EXTRA = {name: {"non_edge": 2} if name == "gin" else {} for name in BASELINES}
+
+PRESETS = [preset for preset in presets() if preset.removeprefix("paper/").startswith(BASELINES)]
+PUBLISHED = {"resnet29": 4.3, "gin": 4.7, "rse": 3.5, "attention": 3.5}  # millions of parameters
 
 
 def small(name: str, in_classes: int = 4, out_classes: int = 5, seed: int = 0, **options) -> nn.Module:
@@ -218,3 +227,45 @@ def test_rse_is_the_sequence_network_on_the_flattened_matrix(order):
     expected = torch.empty(2, n * n, 5)
     expected[:, index] = model.sequence(x.flatten(1)[:, index])
     torch.testing.assert_close(model(x), expected.view(2, n, n, 5), rtol=1e-5, atol=1e-6)
+
+
+def test_there_is_a_preset_of_each_baseline_at_both_scales_for_each_of_its_tasks():
+    matrix, graph = ("transpose", "rotate90", "xor", "squaring"), ("components", "triangles", "transitivity")
+    expected = {f"{scale}{name}-{task}" for scale in ("", "paper/") for name in BASELINES for task in matrix}
+    expected = {preset for preset in expected if "gin" not in preset}
+    expected |= {f"{scale}gin-{task}" for scale in ("", "paper/") for task in graph}
+    assert set(PRESETS) == expected
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_as_large_as_the_paper_says_or_as_the_small_matrix_se(preset):
+    config = load_preset(preset)
+    task = get_task(config.task)
+    made = build_model(config, task)
+    assert preset.removeprefix("paper/") == f"{config.model}-{config.task}"
+    spread = 0.015 if preset.startswith("paper/") else 0.03
+    own = load_preset(config.task)
+    rival = count(build_model(type(own)(task=own.task, feature_maps=32, blocks=2), task))
+    goal = PUBLISHED[config.model] * 1e6 if preset.startswith("paper/") else rival
+    assert count(made) == pytest.approx(goal, rel=spread)
+
+
+@pytest.mark.parametrize("preset", ["resnet29-transpose", "rse-xor", "attention-squaring", "gin-components"])
+def test_a_baseline_learns_and_is_scored_in_the_trainer_of_matrix_se(preset):
+    config = dataclasses.replace(load_preset(preset), sizes=(8,), batch=(2,), eval_instances=2, warmup=0)
+    device = torch.device("cpu")
+    with torch.random.fork_rng():
+        trainer = Trainer(config, get_task(config.task), device, distributed.join(device))
+        before = [p.detach().clone() for p in trainer.model.parameters()]
+        trainer.train_step(asked_to_stop=False)
+    assert all(not torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True))
+    assert 0 <= trainer.evaluate()["accuracy"]["8"] <= 1
+
+
+def test_a_baseline_is_trained_saved_and_found_again_by_the_command_line(tmp_path):
+    options = ["--steps", "2", "--sizes", "8", "--batch", "2", "--eval-instances", "2", "--no-progress"]
+    command = [sys.executable, "-m", "mse_fast.train", "gin-components", *options, "--out", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    trained = baseline("gin").from_pretrained(tmp_path)
+    assert trained(tokens(1, 8, 8, classes=2)).shape[:3] == (1, 8, 8)
