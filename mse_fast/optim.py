@@ -33,7 +33,8 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     0.0 [[5, 4], [3]]
     """
     embeddings = {id(module.weight) for module in model.modules() if _embeds_tokens(module)}
-    decayed, spared = [], []
+    decayed: list[nn.Parameter] = []
+    spared: list[nn.Parameter] = []
     for parameter in model.parameters():
         if parameter.requires_grad:
             matrix = parameter.ndim > 1 and id(parameter) not in embeddings

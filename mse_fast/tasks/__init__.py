@@ -22,6 +22,8 @@ TASKS: dict[str, str] = {
     "components": "mse_fast.tasks.graph:Components",
     "triangles": "mse_fast.tasks.graph:Triangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
+    "sudoku": "mse_fast.tasks.sudoku:Sudoku",
+    "sudoku-easy": "mse_fast.tasks.sudoku:EasySudoku",
 }
 
 
@@ -41,6 +43,13 @@ class Task(ABC):
 
         All randomness comes from ``generator``, so its state is the position in the data.
         """
+
+    def read(self, path: str) -> None:
+        """Take instances from this file or folder (the option ``--data``); tasks that make their own refuse."""
+        raise ValueError(f"{self.spec.name} makes its own instances and reads no data: leave out --data")
+
+    def stage(self, progress: float | None) -> None:
+        """Told before instances are drawn: the share of training done (0 to 1), or None for an evaluation."""
 
     def check_request(self, batch: int, n: int) -> None:
         """Refuse an empty batch, and a side that cannot hold an instance."""

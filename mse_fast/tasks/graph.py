@@ -66,7 +66,7 @@ class Triangles(Task):
             edge &= mirror(torch.randint(0, 2, edge.shape, generator=generator, device=device)).bool()
         most = int(math.log(n)) + 1
         ends = integers_below(v[:, None].expand(-1, 2 * most), generator).view(batch, 2, most)
-        wanted = torch.arange(most, device=device) < v.double().log().long()[:, None] + 1  # [B, most]
+        wanted = torch.arange(most, device=device) < v.log().long()[:, None] + 1  # [B, most]
         a, b = torch.where(wanted[:, None, :], ends, 0).unbind(1)  # an unwanted edge becomes the loop 0-0
         edge.view(batch, n * n).scatter_(1, torch.cat([a * n + b, b * n + a], 1), True)
         edge.diagonal(dim1=1, dim2=2).fill_(False)
@@ -138,7 +138,7 @@ def random_trees(v: Tensor, n: int, generator: Generator) -> Tensor:
 def cut_edges(parent: Tensor, v: Tensor, exists: Tensor, generator: Generator) -> Tensor:
     """Take 0 … ⌊√e⌋+1 random edges away from trees of e > 2 edges, [B, n]."""
     edges = v - 1
-    lost = integers_below(edges.double().sqrt().long() + 2, generator) * (edges > 2)
+    lost = integers_below(edges.sqrt().long() + 2, generator) * (edges > 2)
     key = torch.rand(parent.shape, generator=generator, device=v.device)
     place = torch.arange(parent.shape[1], device=v.device)
     key = key.where(exists & (parent != place), 2.0)  # roots and missing vertices have no edge to lose
@@ -175,7 +175,8 @@ def extra_edges(edge: Tensor, component: Tensor, size: Tensor, generator: Genera
     """For every component of N > 1 missing edges, 0 … ⌊log2 N⌋ of them at random, [B, n, n] bool."""
     batch, n, _ = edge.shape
     missing = (size - 1) * (size - 2) // 2 * (size > 0)  # [B, n] by component: a tree has size - 1 edges
-    gained = integers_below(missing.clamp(min=1).double().log2().long() + 1, generator)
+    _, bits = torch.frexp(missing.clamp(min=1).float())  # ⌊log2 N⌋ = bits - 1, without a rounded logarithm
+    gained = integers_below(bits.long(), generator)
     # Sort all missing pairs by component, at random within each, and keep the first of every component.
     allowed = ((component[:, :, None] == component[:, None, :]) & ~edge).triu(1)
     key = torch.randint(0, 1 << 31, edge.shape, generator=generator, device=edge.device)
@@ -184,6 +185,6 @@ def extra_edges(edge: Tensor, component: Tensor, size: Tensor, generator: Genera
     first = missing.cumsum(1) - missing  # where the pairs of a component begin
     owner = component.gather(1, order // n)  # the component of each sorted pair
     rank = torch.arange(n * n, device=edge.device) - first.gather(1, owner)
-    chosen = (rank < gained.gather(1, owner)) & (rank >= 0) & allowed.view(batch, n * n).gather(1, order)
+    chosen = (rank < gained.gather(1, owner)) & allowed.view(batch, n * n).gather(1, order)
     added = torch.zeros_like(chosen).scatter_(1, order, chosen).view(batch, n, n)
     return added | added.mT

@@ -48,7 +48,7 @@ class Xor(Task):
         place = torch.arange(n, device=bits.device)
         separator = (place == columns[:, None])[:, None, :]  # [B, 1, n]
         tokens = torch.where(separator, 1, bits + 2) * inside
-        partner = (place + columns[:, None] + 1).clamp(max=n - 1)  # [B, n]; the column of B below column c of A
+        partner = (place + columns[:, None] + 1).clamp(max=n - 1)  # [B, n]; the column of B that meets column c of A
         other = bits.gather(2, partner[:, None, :].expand(-1, n, -1))
         return tokens, (1 + (bits ^ other)) * first
 

@@ -1,0 +1,357 @@
+"""The fast samplers against the oracles, and both against the laws of their distributions."""
+
+from collections import Counter
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+from scipy import stats
+
+from mse_fast.tasks import TASKS, Task, get_task
+from mse_fast.tasks.graph import Triangles, random_trees
+from mse_ref.tasks import SPECS, label, sample
+from mse_ref.tasks.graph import sample_triangles
+
+NAMES = tuple(SPECS)
+RECTANGLES = ("transpose", "rotate90")
+GRAPHS = ("components", "triangles", "transitivity")
+SOURCES = ("oracle", "fast")
+SURPRISE = 1e-4  # how rarely chance alone fails a right sampler; the seeds are fixed, so a pass stays a pass
+
+
+def draw(source, name, n, count, seed=0):
+    """``count`` instances from either sampler: tokens and labels [count, n, n]."""
+    if source == "fast":
+        tokens, labels = get_task(name).sample(count, n, torch.Generator().manual_seed(seed))
+        return tokens.numpy(), labels.numpy()
+    rng = np.random.default_rng(seed)
+    pairs = [sample(name, n, rng) for _ in range(count)]
+    return tuple(np.stack(side) for side in zip(*pairs, strict=True))
+
+
+def extent(tokens):
+    """Rows and columns that hold anything but padding, [count] each."""
+    return (tokens != 0).any(2).sum(1), (tokens != 0).any(1).sum(1)
+
+
+def assert_drawn_from(values, probability, first):
+    """A chi-square test of ``values`` against the probabilities of first, first + 1, …; rare ones are pooled."""
+    expected = np.asarray(probability) * len(values)
+    observed = np.bincount(np.asarray(values) - first, minlength=len(expected))
+    assert len(observed) == len(expected), f"values go up to {max(values)}"
+    rare = expected < 5
+    if rare.any():
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    assert stats.chisquare(observed, expected).pvalue > SURPRISE
+
+
+# --- The fast samplers against the oracles ---
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", ["smallest", 5, 8, 16, 32])
+def test_the_fast_labels_are_those_of_the_oracle(name, n):
+    n = SPECS[name].min_size if n == "smallest" else n
+    tokens, labels = draw("fast", name, n, 48, seed=n)
+    assert tokens.shape == labels.shape == (48, n, n) and tokens.dtype == labels.dtype == np.int64
+    for instance, answer in zip(tokens, labels, strict=True):
+        assert_array_equal(answer, label(name, instance))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_fast_labels_are_right_far_above_the_training_sizes(name):
+    tokens, labels = draw("fast", name, 256, 1)
+    assert_array_equal(labels[0], label(name, tokens[0]))
+
+
+def test_complete_bipartite_graphs_are_labelled_right_too():
+    tokens, labels = Triangles(complete=True).sample(48, 16, torch.Generator().manual_seed(1))
+    for instance, answer in zip(tokens.numpy(), labels.numpy(), strict=True):
+        assert_array_equal(answer, label("triangles", instance))
+
+
+def statistics(tokens, labels):
+    """Figures whose distribution tells samplers apart."""
+    cells = tokens != 0
+    yield "rows", cells.any(2).sum(1)
+    yield "columns", cells.any(1).sum(1)
+    yield "ones in tokens", (tokens == 1).sum((1, 2))
+    yield "ones in labels", (labels == 1).sum((1, 2))
+    yield "twos in labels", (labels == 2).sum((1, 2))
+    yield "busiest row", (tokens == 1).sum(2).max(1)
+    yield "sum of tokens", tokens.sum((1, 2))
+    yield "sum of labels", labels.sum((1, 2))
+    yield "changed cells", (tokens != labels).sum((1, 2))
+    place = np.arange(tokens.shape[1])
+    far = np.abs(place[:, None] - place)
+    yield "distance of ones from the diagonal", ((tokens == 1) * far).sum((1, 2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_fast_sampler_draws_from_the_distribution_of_the_oracle(name):
+    pairs = zip(*(statistics(*draw(source, name, 16, 1500, seed=2)) for source in SOURCES), strict=True)
+    for (what, oracle), (_, fast) in pairs:
+        assert stats.ks_2samp(oracle, fast).pvalue > SURPRISE, what
+
+
+# --- Laws of the distributions ---
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", NAMES)
+def test_tokens_and_labels_use_exactly_the_declared_alphabet(name, source):
+    tokens, labels = draw(source, name, 16, 400)
+    assert_array_equal(np.unique(tokens), np.arange(SPECS[name].in_classes))
+    assert labels.min() == 0 and labels.max() < SPECS[name].out_classes
+    if name != "components":  # where the highest labels rarely win
+        assert_array_equal(np.unique(labels), np.arange(SPECS[name].out_classes))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_instance_fills_a_rectangle_in_the_top_left_corner(name):
+    tokens, _ = draw("fast", name, 16, 200)
+    place = np.arange(16)
+    for instance, rows, columns in zip(tokens, *extent(tokens), strict=True):
+        assert_array_equal(instance != 0, (place[:, None] < rows) & (place < columns))
+        assert rows == columns or name not in (*GRAPHS, "squaring")
+
+
+def side_law(n):
+    """Half of the sides are uniform in 1 … n, half in n/2 … n."""
+    side = np.arange(1, n + 1)
+    return 0.5 / n + 0.5 * (side >= n // 2) / (n + 1 - n // 2)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", [*RECTANGLES, "squaring"])
+def test_sides_are_uniform_from_one_or_from_half_by_a_coin_up_to_n_itself(name, source):
+    rows, columns = extent(draw(source, name, 8, 4000)[0])
+    assert_drawn_from(rows, side_law(8), first=1)
+    assert_drawn_from(columns, side_law(8), first=1)
+    independent = stats.pearsonr(rows, columns).pvalue > SURPRISE
+    assert independent == (name != "squaring")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
+    rows, columns = extent(draw(source, "xor", 8, 4000)[0])
+    for values, most in ((rows, 8), ((columns - 1) // 2, 3)):
+        law = stats.binom.pmf(np.arange(most + 1), most, 0.7)
+        assert_drawn_from(values, [law[0] + law[1], *law[2:]], first=1)
+    assert (columns % 2 == 1).all()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_have_half_of_n_to_n_vertices_and_no_loops(name, source):
+    tokens, labels = draw(source, name, 8, 2000)
+    vertices, _ = extent(tokens)
+    assert_drawn_from(vertices, [1 / 5] * 5, first=4)
+    loose = 1 if name == "components" else 2
+    exists = np.arange(8) < vertices[:, None]
+    for cells in (tokens, labels):
+        assert_array_equal(np.diagonal(cells, axis1=1, axis2=2), loose * exists)
+        assert (cells == cells.swapaxes(1, 2)).all() == (name != "transitivity")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_transitivity_has_slightly_more_edges_than_connect_a_random_graph(source):
+    tokens, _ = draw(source, "transitivity", 16, 3000)
+    vertices, _ = extent(tokens)
+    for v in range(8, 17):
+        drawn = tokens[vertices == v]
+        pairs = len(drawn) * v * (v - 1)
+        law = stats.binomtest(int((drawn == 1).sum()), pairs, 1.02 * np.log(v) / v)
+        assert law.pvalue > SURPRISE
+
+
+def graphs_of(source, name, n, count):
+    tokens, _ = draw(source, name, n, count)
+    vertices, _ = extent(tokens)
+    joined = (tokens >= 2) if name == "components" else (tokens == 1)
+    return [nx.from_numpy_array(a[:v, :v].astype(int)) for a, v in zip(joined, vertices, strict=True)]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_components_are_trees_with_a_few_cuts_and_a_few_extra_edges(source):
+    cuts, extras = Counter(), Counter()
+    for graph in graphs_of(source, "components", 16, 600):
+        parts = list(nx.connected_components(graph))
+        cuts[len(graph), len(parts) - 1] += 1
+        for part in parts:
+            v = len(part)
+            assert sorted(part) == list(range(min(part), min(part) + v)), "a component is numbered in one piece"
+            extras[v, graph.subgraph(part).number_of_edges() - (v - 1)] += 1
+    assert {cut for v, cut in cuts if v == 10} == set(range(3 + 2))  # 9 edges: 0 … ⌊√9⌋ + 1 are cut
+    assert {cut for v, cut in cuts if v == 9} == set(range(2 + 2))  # 8 edges
+    for v, most in {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3}.items():  # ⌊log2⌋ of 0, 0, 1, 3, 6, 10 missing edges
+        assert {extra for size, extra in extras if size == v} == set(range(most + 1))
+
+
+@pytest.mark.parametrize("v", [1, 2, 3, 4, 5])
+def test_every_labelled_tree_is_equally_likely(v):
+    count = 100 * max(1, v ** (v - 2))  # Cayley: v**(v-2) trees
+    parents = random_trees(torch.full((count,), v), v + 2, torch.Generator().manual_seed(v)).numpy()
+    assert_array_equal(parents[:, v:], np.tile([v, v + 1], (count, 1)))  # missing vertices stay alone
+    trees = Counter(tuple(sorted((min(e), max(e)) for e in enumerate(row[:v]) if e[0] != e[1])) for row in parents)
+    assert all(nx.is_tree(nx.Graph(tree)) for tree in trees if tree)
+    assert len(trees) == max(1, v ** (v - 2))
+    if len(trees) > 1:
+        assert stats.chisquare(list(trees.values())).pvalue > SURPRISE
+
+
+def complements(tokens):
+    """The graphs of all missing edges, loops left out."""
+    vertices, _ = extent(tokens)
+    graphs = [nx.from_numpy_array((t[:v, :v] == 2).astype(int)) for t, v in zip(tokens, vertices, strict=True)]
+    for graph in graphs:
+        graph.remove_edges_from([*nx.selfloop_edges(graph)])
+    return graphs
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_complete_bipartite_graph_gains_at_most_a_logarithm_of_edges(source):
+    if source == "fast":
+        tokens = Triangles(complete=True).sample(400, 24, torch.Generator().manual_seed(0))[0].numpy()
+    else:
+        rng = np.random.default_rng(0)
+        tokens = np.stack([sample_triangles(24, rng, complete=True) for _ in range(400)])
+    gains = Counter()
+    for missing in complements(tokens):  # two cliques, one for each side, without the gained edges
+        v, sides = len(missing), [len(part) for part in nx.connected_components(missing)]
+        assert len(sides) > 1
+        if len(sides) == 2:
+            gains[v, sum(s * (s - 1) // 2 for s in sides) - missing.number_of_edges()] += 1
+    assert all(0 <= gain <= int(np.log(v)) + 1 for v, gain in gains)
+    assert max(gain for v, gain in gains if v <= 20) == 3  # ln 20 = 2.996
+    assert max(gain for v, gain in gains if v >= 21) == 4
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_by_default_half_of_the_bipartite_edges_are_missing(source):
+    missing = complements(draw(source, "triangles", 32, 100)[0])
+    assert np.mean([nx.is_connected(graph) for graph in missing]) > 0.9  # never so if the graph is complete
+
+
+# --- Randomness ---
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_generator_alone_decides_the_batch(name):
+    torch.manual_seed(1)
+    first = draw("fast", name, 8, 16, seed=5)
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    assert_array_equal(first, draw("fast", name, 8, 16, seed=5))
+    assert torch.equal(before, torch.get_rng_state()), "the global generator must not be touched"
+    assert not np.array_equal(first, draw("fast", name, 8, 16, seed=6))
+    assert_array_equal(draw("oracle", name, 8, 4, seed=5), draw("oracle", name, 8, 4, seed=5))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_generator_gives_fresh_batches_and_continues_from_its_saved_state(name):
+    task, generator = get_task(name), torch.Generator().manual_seed(0)
+    first, _ = task.sample(16, 8, generator)
+    state = generator.get_state()
+    second, _ = task.sample(16, 8, generator)
+    assert not torch.equal(first, second)
+    again, _ = task.sample(16, 8, torch.Generator().set_state(state))
+    assert torch.equal(second, again)
+
+
+@pytest.mark.parametrize("name", ["squaring", "triangles", "transitivity"])
+def test_labels_stay_exact_under_autocast(name):
+    plain = draw("fast", name, 600, 1)  # counts above 256 do not fit into bfloat16
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_array_equal(plain, draw("fast", name, 600, 1))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_are_made_on_the_device_of_the_generator(name):
+    tokens, labels = get_task(name).sample(8, 16, torch.Generator("cuda").manual_seed(0))
+    assert tokens.is_cuda and labels.is_cuda
+    for instance, answer in zip(tokens.cpu().numpy(), labels.cpu().numpy(), strict=True):
+        assert_array_equal(answer, label(name, instance))
+
+
+# --- Bad input, and tasks of one's own ---
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_side_that_holds_no_instance_is_refused(name):
+    small = SPECS[name].min_size - 1
+    with pytest.raises(ValueError, match=f"{name} needs a side of at least {small + 1}, not {small}"):
+        sample(name, small, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=f"{name} needs a side of at least {small + 1}, not {small}"):
+        get_task(name).sample(2, small, torch.Generator())
+    with pytest.raises(ValueError, match="at least 1 instance, not 0"):
+        get_task(name).sample(0, 8, torch.Generator())
+
+
+def test_specs_name_their_tasks_and_train_only_on_legal_sizes():
+    for name, spec in SPECS.items():
+        assert spec.name == name and min(spec.sizes) >= spec.min_size
+        assert get_task(name).spec is spec
+
+
+@pytest.mark.parametrize("ask", [lambda name: label(name, np.ones((2, 2), int)), get_task])
+def test_an_unknown_name_is_answered_with_the_known_ones(ask):
+    with pytest.raises(ValueError, match=r"unknown task 'transpos': choose one of transpose, rotate90, xor"):
+        ask("transpos")
+
+
+OWN = """
+import torch
+from mse_fast.tasks import Task
+from mse_ref.tasks import TaskSpec
+
+class Ones(Task):
+    spec = TaskSpec("ones", 2, 2, (4, 8), 1, "pad-weighted", "always one")
+    def sample(self, batch, n, generator):
+        ones = torch.ones(batch, n, n, dtype=torch.long, device=generator.device)
+        return ones, ones
+
+class Stranger: ...
+class Unfinished(Task): ...
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "own_tasks.py").write_text(OWN)
+    (tmp_path / "needs_more.py").write_text("import surely_not_installed")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_a_task_of_ones_own_is_found_by_module_and_class(own_module):
+    task = get_task("own_tasks:Ones")
+    assert isinstance(task, Task) and task.spec.name == "ones"
+    assert task.sample(2, 4, torch.Generator())[0].shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("nowhere.tasks:Ones", ValueError, "no module 'nowhere' found; run from the folder"),
+        ("own_tasks.deeper:Ones", ValueError, "no module 'own_tasks.deeper' found"),
+        ("own_tasks:Twos", ValueError, "module 'own_tasks' has no class 'Twos'"),
+        ("own_tasks:Stranger", ValueError, "Stranger is not a subclass of mse_fast.tasks.Task"),
+        ("own_tasks:OWN", ValueError, "has no class 'OWN'"),
+        ("own_tasks:torch", ValueError, "torch is not a subclass"),
+        ("own_tasks:Unfinished", TypeError, "abstract"),
+        ("own_tasks:", ValueError, "unknown task 'own_tasks:'"),
+        (":Ones", ValueError, "unknown task ':Ones'"),
+        ("needs_more:Ones", ModuleNotFoundError, "surely_not_installed"),
+    ],
+)
+def test_a_task_that_cannot_be_loaded_says_why(own_module, name, error, told):
+    with pytest.raises(error, match=told):
+        get_task(name)
+
+
+def test_every_specified_task_has_a_sampler():
+    assert set(SPECS) <= set(TASKS)
