@@ -39,6 +39,7 @@ class TrainConfig:
 
     # what to learn
     task: str = option("transpose", "task name, or package.module:Class for a task of your own")
+    data: str = option("", "file or folder for tasks that read their instances (puzzles, images)")
     sizes: tuple[int, ...] = option((), "matrix sides trained at every step; none given: the task's own")
     batch: tuple[int, ...] = option((8,), "instances per size and step: one number, or one per size")
     grow: float = option(0.0, "0: all sizes at once; a: add the next size when all are a-accurate (try .99)")

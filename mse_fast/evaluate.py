@@ -135,6 +135,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="applications of a recurrent network; default: its test_steps")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON; - for stdout")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a figure (.svg, .png or .pdf)")
+    parser.add_argument("--data", metavar="PATH", help="file or folder for tasks that read their instances")
     parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: PyTorch's choice")
     parser.add_argument("--progress", action=argparse.BooleanOptionalAction, default=True, help="progress bar")
@@ -172,8 +173,11 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
         torch.set_num_threads(options.threads)
     try:
         task = get_task(config.task)
-    except ValueError as error:
+        if options.data:
+            task.read(options.data)
+    except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
+    task.stage(None)
     sizes = sizes_for(config, options.sizes, task)
     if options.instances is not None and options.instances < 1:
         raise UsageError(f"instances is {options.instances}, but must be at least 1")

@@ -11,9 +11,10 @@ import math
 import random
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,17 +39,21 @@ from mse_fast.metrics import accuracy, solved
 from mse_fast.models import build_model, save_model
 from mse_fast.optim import RAdamAuthors
 from mse_fast.plots import learning_curve
-from mse_fast.record import start_record
+from mse_fast.record import command, start_record
 from mse_fast.report import Reporter, summary
-from mse_fast.runfolder import open_run
+from mse_fast.runfolder import open_run, release_runs
 from mse_fast.tasks import get_task
 
 INTERRUPTED = "interrupted"
 INIT, DATA, DROPOUT, EVALUATION = range(4)  # independent streams of random numbers
 
 
+class NotFinite(Exception):
+    """The loss or its gradient is infinite or not a number."""
+
+
 class Stopped(Exception):
-    """The run cannot go on; the message says why and where it can continue from."""
+    """The run cannot go on; the message says why, and which checkpoint is the last good one."""
 
 
 def seed_of(*key: int) -> int:
@@ -147,6 +152,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         seed_everything(seed_of(config.seed, DROPOUT, self.step, self.world.rank))
         losses, right, data_seconds = {}, {}, 0.0
+        self.task.stage(self.step / config.steps)
         for position, n in enumerate(config.sizes[: self.active]):
             began = time.perf_counter()
             inputs, labels = self.draw(position, DATA, self.step)
@@ -161,7 +167,7 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip or math.inf).item()
         loss = sum(losses.values()) / len(losses)
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise Stopped(f"step {self.step + 1}: loss is {loss}, gradient norm is {norm}; try a smaller --lr")
+            raise NotFinite(f"step {self.step + 1}: loss is {loss}, gradient norm is {norm}; try a smaller --lr")
         self.optimizer.step()
         self.step += 1
         self.update_average()
@@ -192,6 +198,7 @@ class Trainer:
         config = self.config
         network = self.average or self.model
         network.eval()
+        self.task.stage(None)
         line: dict[str, Any] = {"kind": "eval", "step": self.step, "loss": 0.0, "accuracy": {}, "solved": {}}
         for position, n in enumerate(config.sizes):
             batches = []
@@ -247,42 +254,58 @@ class Trainer:
             setattr(self, name, values[name])
 
 
-def run(trainer: Trainer, folder: Path, record: dict[str, Any]) -> str:
+def run(trainer: Trainer, folder: Path, record: dict[str, Any], asked: "Interrupt") -> str:
     """Step, look, save; until finished or interrupted. Returns the reason it ended."""
     config, world = trainer.config, trainer.world
-    asked = Interrupt()
-    reporter = Reporter(config, folder, trainer.step) if world.leads else None
-    began, before, saved_at = time.monotonic(), trainer.seconds, time.monotonic()
+    began = saved_at = time.monotonic()
+    before = trainer.seconds
     reason = trainer.finished()
-    while reason is None:
-        line, stop = trainer.train_step(asked.now)
-        looked = trainer.step % config.eval_every == 0 or trainer.step >= config.steps
-        evaluation = trainer.evaluate() if looked else None
-        reason = trainer.finished() or (INTERRUPTED if stop else None)
-        if reporter is None:
-            continue
-        reporter.show(line, evaluation)
-        late = time.monotonic() - saved_at > 60 * config.save_minutes
-        if late or reason or trainer.step % config.save_every == 0:
-            saved_at = time.monotonic()
-            trainer.seconds = before + saved_at - began
-            save_checkpoint(folder, trainer.step, *trainer.state(), keep=config.keep)
-            save_model(trainer.average or trainer.model, folder)
-            progress = {"step": trainer.step, "wall_seconds": round(trainer.seconds, 1), "finished": reason}
-            write_json(folder / "record.json", record | progress | {"evaluation": trainer.evaluation})
-    if reporter:
-        reporter.close()
+    with closing(Reporter(config, folder, trainer.step)) if world.leads else nullcontext() as reporter:
+        while reason is None:
+            line, stop = trainer.train_step(asked.now)
+            looked = trainer.step % config.eval_every == 0 or trainer.step >= config.steps
+            evaluation = trainer.evaluate() if looked else None
+            reason = trainer.finished() or (INTERRUPTED if stop else None)
+            trainer.seconds = before + time.monotonic() - began
+            if reporter is None:
+                continue
+            reporter.show(line, evaluation, trainer.seconds)
+            late = time.monotonic() - saved_at > 60 * config.save_minutes
+            if late or reason or trainer.step % config.save_every == 0:
+                saved_at = time.monotonic()
+                save_checkpoint(folder, trainer.step, *trainer.state(), keep=config.keep)
+                save_model(trainer.average or trainer.model, folder)
+                progress = {"step": trainer.step, "wall_seconds": round(trainer.seconds, 1), "finished": reason}
+                write_json(folder / "record.json", record | progress | {"evaluation": trainer.evaluation})
     world.wait()
     return reason
 
 
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Name the last good checkpoint when a run cannot go on."""
+    try:
+        yield
+    except (NotFinite, OSError) as error:
+        why = str(error) if isinstance(error, NotFinite) else f"cannot write to {folder}: {error.strerror}"
+        raise Stopped(f"{why}; last good checkpoint: {newest(folder) or 'none yet'}") from error
+
+
 class Interrupt:
-    """Turns Ctrl-C and SIGTERM into a question asked once per step; a second Ctrl-C ends at once."""
+    """Turns Ctrl-C and SIGTERM into a question asked once per step; a second one ends at once."""
 
     def __init__(self):
         self.now = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.note)
+        main_thread = threading.current_thread() is threading.main_thread()  # others cannot have handlers
+        self.signals = (signal.SIGINT, signal.SIGTERM) if main_thread else ()
+
+    def __enter__(self):
+        self.before = [signal.signal(number, self.note) for number in self.signals]
+        return self
+
+    def __exit__(self, *error):
+        for number, handler in zip(self.signals, self.before, strict=True):
+            signal.signal(number, handler)
 
     def note(self, number, frame):
         if self.now:
@@ -292,31 +315,38 @@ class Interrupt:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        name, config, fresh = parse(sys.argv[1:] if arguments is None else arguments)
-        trainer, folder, record = prepare(name, config, fresh)
+        name, config, fresh = parse(arguments)
+        trainer, folder = prepare(name, config, fresh)
+        parameters = sum(p.numel() for p in trainer.model.parameters())
+        about = {"name": name, "command": command("train", arguments), "parameters": parameters}
+        record = about | start_record(folder, trainer.config, trainer.device, trainer.world.size)
+        with Interrupt() as asked, explained(folder):
+            reason = run(trainer, folder, record, asked)
+        if trainer.world.leads:
+            learning_curve(folder)
+            print(summary(folder, trainer.evaluation, reason), file=sys.stderr)
+        return 130 if reason == INTERRUPTED else 0
     except UsageError as error:
         fail(str(error))
-    try:
-        reason = run(trainer, folder, record)
-    except (Stopped, OSError) as error:
-        why = str(error) if isinstance(error, Stopped) else f"cannot write {error.filename}: {error.strerror}"
-        good = newest(folder)
-        print(f"error: {why}; last good checkpoint: {good}", file=sys.stderr)
+    except Stopped as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # before the first step or at the second Ctrl-C; what was saved is intact
+        return 130
     finally:
+        release_runs()
         distributed.leave()
-    if trainer.world.leads:
-        learning_curve(folder)
-        print(summary(folder, trainer.evaluation, reason), file=sys.stderr)
-    return 130 if reason == INTERRUPTED else 0
 
 
-def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path, dict[str, Any]]:
+def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]:
     """Check everything that can be checked, open the run folder, and resume if it holds this run."""
     try:
         task = get_task(config.task)
-    except ValueError as error:
+        if config.data:
+            task.read(config.data)
+    except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
     config = with_sizes(config, task.spec.sizes, task.spec.min_size)
     device = distributed.pick_device(config.device)
@@ -338,8 +368,7 @@ def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path,
         if world.leads:
             set_aside_damaged(folder, trainer.step)
             print(f"resuming {folder} at step {trainer.step} of {config.steps}", file=sys.stderr)
-    parameters = sum(p.numel() for p in trainer.model.parameters())
-    return trainer, folder, start_record(name, folder, config, device, parameters, world.size)
+    return trainer, folder
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ against the oracles there.
 """
 
 import importlib
+import inspect
 from abc import ABC, abstractmethod
 
 import torch
@@ -48,7 +49,7 @@ class Task(ABC):
         """Take instances from this file or folder (the option ``--data``); tasks that make their own refuse."""
         raise ValueError(f"{self.spec.name} makes its own instances and reads no data: leave out --data")
 
-    def stage(self, progress: float | None) -> None:
+    def stage(self, progress: float | None) -> None:  # noqa: B027 - most tasks are the same from start to end
         """Told before instances are drawn: the share of training done (0 to 1), or None for an evaluation."""
 
     def check_request(self, batch: int, n: int) -> None:
@@ -82,4 +83,11 @@ def get_task(name: str) -> Task:
         raise ValueError(f"task {name!r}: module {module_name!r} has no class {class_name!r}")
     if not (isinstance(made, type) and issubclass(made, Task)):
         raise ValueError(f"task {name!r}: {class_name} is not a subclass of mse_fast.tasks.Task; derive it from Task")
-    return made()
+    if inspect.isabstract(made):
+        raise ValueError(
+            f"task {name!r}: {class_name} does not implement {', '.join(sorted(made.__abstractmethods__))}"
+        )
+    task = made()
+    if not hasattr(task, "spec"):
+        raise ValueError(f"task {name!r}: {class_name} has no spec; set spec = TaskSpec(...) in the class")
+    return task
