@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from mse_fast.config import UsageError
 from mse_fast.hub import write_atomically
 
 NAME = re.compile(r"step-(\d{8,})\.([0-9a-f]{64})\.safetensors")
@@ -67,7 +68,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict]:
 def load_newest(folder: Path) -> tuple[dict[str, Tensor], dict] | None:
     """The newest intact checkpoint of a run, or None when it never saved one.
 
-    A damaged file is reported and skipped. `ValueError` when every one of them is damaged.
+    A damaged file is reported and skipped. `UsageError` when every one of them is damaged.
     """
     checkpoints = saved(folder)
     for _, path in reversed(checkpoints):
@@ -76,7 +77,7 @@ def load_newest(folder: Path) -> tuple[dict[str, Tensor], dict] | None:
         except (ValueError, OSError) as error:
             print(f"warning: {error}; trying the one before", file=sys.stderr)
     if checkpoints:
-        raise ValueError(f"no checkpoint in {folder / 'checkpoints'} is intact; start over with --fresh")
+        raise UsageError(f"no checkpoint in {folder / 'checkpoints'} is intact; start over with --fresh")
     return None
 
 

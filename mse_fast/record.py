@@ -6,7 +6,6 @@ import os
 import platform
 import shlex
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,19 +56,14 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
 
 
-def start_record(
-    name: str, folder: Path, config: TrainConfig, device: torch.device, parameters: int, processes: int
-) -> dict[str, Any]:
-    """The record of a run that begins or resumes now."""
+def start_record(folder: Path, config: TrainConfig, device: torch.device, processes: int) -> dict[str, Any]:
+    """Under which conditions a run begins or resumes now."""
     path = folder / "record.json"
     before = json.loads(path.read_text()) if path.exists() else {}
     return {
-        "name": name,
-        "command": command("train", sys.argv[1:]),
         "config": dataclasses.asdict(config),
         "commit": commit(),
         "seed": config.seed,
-        "parameters": parameters,
         "hardware": hardware(device),
         "processes": processes,
         "versions": versions(),
@@ -90,6 +84,9 @@ class Metrics:
     def write(self, line: dict[str, Any]) -> None:
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def read_metrics(path: Path) -> list[dict]:

@@ -32,16 +32,17 @@ class Reporter:
         )
         self.board = open_board(folder) if config.tensorboard else None
 
-    def show(self, line: dict[str, Any], evaluation: dict[str, Any] | None) -> None:
+    def show(self, line: dict[str, Any], evaluation: dict[str, Any] | None, seconds: float) -> None:
         """Tell about one step, and about the evaluation that followed it, if one did."""
+        time = {"seconds": round(seconds, 1)}
         if line["step"] % self.config.log_every == 0:
-            self.metrics.write(line)
+            self.metrics.write(line | time)
             self.bar.set_postfix_str(f"loss {line['loss']:.4f}  {by_size(line['accuracy'])}", refresh=False)
             self.plot({"train/loss": line["loss"], "train/lr": line["lr"]}, line["step"])
         self.bar.update()
         if evaluation is None:
             return
-        self.metrics.write(evaluation)
+        self.metrics.write(evaluation | time)
         if self.config.progress:
             text = f"step {evaluation['step']:>6}  loss {evaluation['loss']:.4f}  accuracy"
             self.bar.write(f"{text} {by_size(evaluation['accuracy'])}", file=sys.stderr)
@@ -59,6 +60,7 @@ class Reporter:
 
     def close(self) -> None:
         self.bar.close()
+        self.metrics.close()
         if self.board:
             self.board.close()
 

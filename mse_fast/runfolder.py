@@ -11,7 +11,7 @@ from mse_fast.checkpoint import write_json
 from mse_fast.config import TrainConfig, UsageError, differences
 from mse_fast.distributed import World
 
-_locks: list[IO] = []  # held until the process ends, however it ends
+_locks: list[IO] = []  # the system releases them when the process ends, however it ends
 
 
 def open_run(name: str, config: TrainConfig, fresh: bool, world: World) -> Path:
@@ -71,5 +71,12 @@ def _claim(folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        lock.close()
         raise UsageError(f"another process is training in {folder}: wait for it, or choose another --out") from None
     _locks.append(lock)
+
+
+def release_runs() -> None:
+    """Let other processes write to the folders this one opened."""
+    while _locks:
+        _locks.pop().close()
