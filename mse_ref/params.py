@@ -205,6 +205,10 @@ def from_authors(arrays: Mapping[str, np.ndarray], prefix: str) -> Params:
         raise ValueError(f"no arrays under the prefix {prefix!r}; there are {', '.join(known)}")
     if any(key.startswith("benes_recursive/") for key in own):
         return _from_authors_1d(own)
+    if "embedding" not in own:
+        raise ValueError(
+            f"the prefix {prefix!r} holds no network but {', '.join(own)}; take one like 'matrixse_n8_m4_b2'"
+        )
 
     def unit(block: str, name: str) -> dict[str, np.ndarray]:
         at = f"{block}/{name}"

@@ -111,10 +111,9 @@ def _check_permutation(permutation: np.ndarray) -> np.ndarray:
         raise TypeError(f"a permutation is a 1D array of integers, got shape {perm.shape} of {perm.dtype}")
     if len(perm) < 4:
         raise ValueError(f"a Benes block has at least 4 inputs, got {len(perm)}; append fixed points")
-    seen = np.bincount(perm, minlength=len(perm)) if perm.min() >= 0 else np.zeros(0)
-    if len(seen) != len(perm) or (seen != 1).any():
-        wrong = sorted(set(range(len(perm))) - set(perm.tolist()))
-        raise ValueError(f"a permutation holds each of 0..{len(perm) - 1} once, {wrong[0]} is missing")
+    missing = np.setdiff1d(np.arange(len(perm)), perm)
+    if len(missing):
+        raise ValueError(f"a permutation holds each of 0..{len(perm) - 1} once, {missing[0]} is missing")
     return perm.astype(np.int64)
 
 

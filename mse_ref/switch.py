@@ -103,5 +103,8 @@ def switch(unit: dict[str, Array], x: Array, *, radix: int = 4, norm: str = "fea
     b, length, m = x.shape
     if length % radix:
         raise ValueError(f"a switch layer needs a multiple of {radix} positions, got {length}; pad the input")
+    if unit["Z"].shape[0] != radix * m:
+        wanted = unit["Z"].shape[0] / radix
+        raise ValueError(f"this switch unit takes {radix} neighbours of {wanted:g} features, got {m} features")
     i = xp.reshape(x, (b, length // radix, radix * m))  # [B, L / radix, radix * M]
     return xp.reshape(switch_unit(unit, i, norm=norm), (b, length, m))  # [B, L, M]

@@ -54,6 +54,10 @@ def flatten(x: Array, order: str = "zorder") -> Array:
     array([ 0,  1,  4,  5,  2,  3,  6,  7,  8,  9, 12, 13, 10, 11, 14, 15])
     """
     xp = namespace(x)
+    if x.ndim != 4 or x.shape[1] != x.shape[2]:
+        raise ValueError(
+            f"expected square matrices [B, n, n, M], got shape {tuple(x.shape)}; mse_ref.pad makes squares"
+        )
     b, n, _, m = x.shape
     seq = xp.reshape(x, (b, n * n, m))  # [B, L, M] in raster order
     return gather(seq, zorder(n), axis=1) if check_order(order) == "zorder" else seq
