@@ -57,13 +57,9 @@ class Switch(nn.Module):
         nn.init.xavier_uniform_(self.Z)
         nn.init.xavier_uniform_(self.W)
         nn.init.zeros_(self.b)
-        # the authors' 1D network applies sigmoid(2 s)
-        nn.init.constant_(self.s, math.log(RESIDUAL / (1 - RESIDUAL)) / (2 if self.norm == "rse" else 1))
+        nn.init.constant_(self.s, math.log(RESIDUAL / (1 - RESIDUAL)))
         if self.offset is not None:
             nn.init.zeros_(self.offset)
-
-    def residual(self) -> Tensor:
-        return torch.sigmoid(2 * self.s if self.norm == "rse" else self.s)  # [r*M]
 
     def forward(self, x: Tensor) -> Tensor:
         B, L, M = x.shape
@@ -77,7 +73,7 @@ class Switch(nn.Module):
             u = torch.addcmul(shift[:, None], a, scale[:, None])
         # GELU's final 1/1.702 and the constant h are folded into the small matrix W
         c = F.silu(u) @ (self.W * (CANDIDATE / GELU_SLOPE))  # [B, L/r, r*M]
-        o = torch.addcmul(c + CANDIDATE * self.b, self.residual(), i)
+        o = torch.addcmul(c + CANDIDATE * self.b, torch.sigmoid(self.s), i)
         return o.reshape(B, L, M)
 
     def position_scale(self, total: Tensor, squares: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -107,7 +103,7 @@ class Switch(nn.Module):
         groups = min(chunk, B * L // self.radix)
         width = self.radix * M
         buffers = x.new_empty(groups, width), x.new_empty(groups, 2 * width)
-        residual, W, b = self.residual(), self.W * (CANDIDATE / GELU_SLOPE), CANDIDATE * self.b
+        residual, W, b = torch.sigmoid(self.s), self.W * (CANDIDATE / GELU_SLOPE), CANDIDATE * self.b
         if self.norm == "feature":
             parts = [x.view(-1, self.radix, low, M)]  # instances do not matter: one long run of groups
         else:
