@@ -295,8 +295,9 @@ def differences(old: dict[str, Any], new: TrainConfig) -> list[str]:
     ['lr: 0.003 -> 1.0']
     """
     now = dataclasses.asdict(new)
-    changed = [k for k in now if k not in HARMLESS and _plain(old.get(k)) != _plain(now[k])]
-    return [f"{k}: {old.get(k)} -> {now[k]}" for k in changed]
+    old = dataclasses.asdict(TrainConfig()) | old  # a field added since then had its default
+    changed = [k for k in now if k not in HARMLESS and _plain(old[k]) != _plain(now[k])]
+    return [f"{k}: {_plain(old[k])} -> {_plain(now[k])}" for k in changed]
 
 
 def _plain(value: Any) -> Any:

@@ -76,9 +76,14 @@ class World:
             dist.barrier()
 
 
+def processes() -> int:
+    """How many processes torchrun started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def join(device: torch.device) -> World:
     """Meet the other processes torchrun started, if it did."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if processes() == 1:
         return World()
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=timedelta(minutes=10))

@@ -18,7 +18,6 @@ from tqdm import tqdm
 from mse_fast.checkpoint import write_json
 from mse_fast.config import OneLineParser, TrainConfig, UsageError, fail, from_dict
 from mse_fast.distributed import pick_device
-from mse_fast.metrics import count_right
 from mse_fast.models import find_folder, load_model
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
 from mse_fast.record import command, commit, hardware, now, versions
@@ -78,7 +77,7 @@ def evaluate_size(
             inputs, labels = task.sample(min(chunk, instances - start), n, generator)
             made = model(inputs, **options)
             predicted = (made[-1] if isinstance(made, list) else made).argmax(-1)
-            a, b = count_right(predicted, labels)
+            a, b = task.count_right(predicted, labels)
             right += a.tolist()
             counted += b.tolist()
             bar.update(len(labels))

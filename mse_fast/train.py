@@ -35,7 +35,6 @@ from mse_fast.checkpoint import (
 )
 from mse_fast.config import TrainConfig, UsageError, fail, parse, with_sizes
 from mse_fast.losses import cross_entropy
-from mse_fast.metrics import accuracy, solved
 from mse_fast.models import build_model, save_model
 from mse_fast.optim import RAdamAuthors
 from mse_fast.plots import learning_curve
@@ -186,11 +185,10 @@ class Trainer:
                     mean.copy_(value)
 
     def score(self, logits: Tensor, labels: Tensor) -> dict[str, float]:
-        """The task's own metrics, or the authors' accuracy and the share of solved instances."""
-        if hasattr(self.task, "metrics"):
-            return {name: float(value) for name, value in self.task.metrics(logits, labels).items()}
-        predicted = logits.argmax(-1)
-        return {"accuracy": float(accuracy(predicted, labels)), "solved": float(solved(predicted, labels))}
+        """The share of right cells, and of instances without a mistake."""
+        right, counted = self.task.count_right(logits.argmax(-1), labels)  # [B] each
+        solved = (right == counted).float().mean()
+        return {"accuracy": float(right.sum() / counted.sum().clamp(min=1)), "solved": float(solved)}
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Any]:
@@ -352,12 +350,11 @@ def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]
     device = distributed.pick_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    world = distributed.join(device)
+    count = distributed.processes()
     for batch in config.batch:
-        if batch % world.size:
-            raise UsageError(
-                f"batch {batch} cannot be shared by {world.size} processes: use a multiple of {world.size}"
-            )
+        if batch % count:
+            raise UsageError(f"batch {batch} cannot be shared by {count} processes: use a multiple of {count}")
+    world = distributed.join(device)
     trainer = Trainer(config, task, device, world)
     folder = open_run(name, config, fresh, world)
     checkpoint = load_newest(folder)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 import torch
 
+from mse_fast.metrics import count_right
 from mse_ref.tasks import TaskSpec, check_size
 
 __all__ = ["TASKS", "Task", "TaskSpec", "get_task"]
@@ -51,6 +52,10 @@ class Task(ABC):
 
     def stage(self, progress: float | None) -> None:  # noqa: B027 - most tasks are the same from start to end
         """Told before instances are drawn: the share of training done (0 to 1), or None for an evaluation."""
+
+    def count_right(self, prediction: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Right and counted cells of every instance, [B] each; by default padding on both sides does not count."""
+        return count_right(prediction, labels)
 
     def check_request(self, batch: int, n: int) -> None:
         """Refuse an empty batch, and a side that cannot hold an instance."""
