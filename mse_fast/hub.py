@@ -80,27 +80,28 @@ class Pretrained(HubMixin):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
         """Load from a folder, from the bundled zoo by name, or from the Hugging Face hub by ``owner/name``."""
-        name = str(pretrained_model_name_or_path)
-        folder = Path(name) if Path(name).is_dir() else ZOO / name
-        if not (folder / WEIGHTS).is_file():
-            folder = cls._download(name, folder, hub_options)
+        folder = find_weights(str(pretrained_model_name_or_path), **hub_options)
         module = cls.from_config(read_config(folder / CONFIG))
         assert isinstance(module, nn.Module)
         load_weights(module, folder / WEIGHTS)
         return module.eval()
 
-    @classmethod
-    def _download(cls, name: str, folder: Path, hub_options: dict[str, Any]) -> Path:
-        if Path(name).is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            raise ValueError(
-                f"no {WEIGHTS} for {name!r}: give a folder that save_pretrained wrote or a name of the zoo "
-                f"({', '.join(zoo_names()) or 'empty'})"
-            )
-        try:
-            from huggingface_hub import snapshot_download
-        except ImportError:
-            raise ImportError(f"loading {name!r} from the hub needs: pip install 'matrix-se[hub]'") from None
-        return Path(snapshot_download(name, allow_patterns=[WEIGHTS, CONFIG], **hub_options))
+
+def find_weights(name: str, **hub_options: Any) -> Path:
+    """The folder that holds a network: a path, a name of the zoo, or a download from the hub (``owner/name``)."""
+    for folder in (Path(name), ZOO / name):
+        if (folder / WEIGHTS).is_file():
+            return folder
+    if Path(name).is_dir() or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
+        raise ValueError(
+            f"no {WEIGHTS} for {name!r}: give a folder that save_pretrained wrote or a name of the zoo "
+            f"({', '.join(zoo_names()) or 'empty'})"
+        )
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise ImportError(f"loading {name!r} from the hub needs: pip install 'matrix-se[hub]'") from None
+    return Path(snapshot_download(name, allow_patterns=[WEIGHTS, CONFIG], **hub_options))
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -127,11 +128,11 @@ def load_weights(module: nn.Module, path: Path) -> None:
     missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
     if missing or extra:
         raise ValueError(f"{path} does not fit its config: missing {missing or 'none'}, unexpected {extra or 'none'}")
-    for name, value in tensors.items():
-        if value.shape != own[name].shape:
+    for name, wanted in own.items():
+        if tensors[name].shape != wanted.shape:
             raise ValueError(
-                f"{path} does not fit its config: {name} is {list(value.shape)}, "
-                f"the config wants {list(own[name].shape)}"
+                f"{path} does not fit its config: {name} is {list(tensors[name].shape)}, "
+                f"the config wants {list(wanted.shape)}"
             )
     with torch.no_grad():
         module.load_state_dict(tensors)

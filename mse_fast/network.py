@@ -113,7 +113,7 @@ class BlockStack(nn.Module):
             torch.is_grad_enabled()
             or self.training
             or torch.compiler.is_compiling()
-            or torch.is_autocast_enabled(x.device.type)
+            or (torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type))
         )
 
 
