@@ -14,7 +14,7 @@ from mse_fast import MatrixSE, MatrixSERecurrent, ShuffleExchange
 from mse_fast.benes import BenesBlock
 from mse_fast.export import export_onnx, export_program
 from mse_fast.hub import ZOO, zoo_names
-from mse_fast.switch import Switch
+from mse_fast.switch import Switch, dropout
 
 TOKENS = torch.randint(7, (3, 6, 5), generator=torch.Generator().manual_seed(0))
 
@@ -105,6 +105,15 @@ def test_dropout_acts_in_training_on_the_switch_and_never_on_the_residual_path()
     nn.init.ones_(switch.W)
     assert not torch.equal(switch(x), switch(x))
     assert torch.equal(switch.eval()(x), switch(x))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_drops_its_share_of_every_place_and_keeps_the_mean(rate):
+    torch.manual_seed(0)
+    dropped = dropout(torch.ones(20_000, 9), rate)  # 9: bytes of one random word spread over all places
+    assert ((dropped == 0).double().mean(0) - rate).abs().max() < 0.015
+    assert (dropped.mean(0) - 1).abs().max() < 0.1
+    assert len(dropped.unique()) == 2
 
 
 def test_dropout_between_blocks_acts_in_training_only():
