@@ -36,7 +36,7 @@ from mse_fast.checkpoint import (
 from mse_fast.config import TrainConfig, UsageError, fail, parse, with_sizes
 from mse_fast.losses import cross_entropy
 from mse_fast.models import build_model, save_model
-from mse_fast.optim import RAdamAuthors
+from mse_fast.optim import RAdamAuthors, decay_groups
 from mse_fast.plots import learning_curve
 from mse_fast.record import command, start_record
 from mse_fast.report import Reporter, summary
@@ -87,15 +87,8 @@ def learning_rate(config: TrainConfig, step: int) -> float:
 
 def make_optimizer(config: TrainConfig, model: nn.Module) -> torch.optim.Optimizer:
     """Decay acts on matrices, not on embeddings and vectors (biases, residual scales)."""
-    decayed = [p for name, p in model.named_parameters() if p.ndim > 1 and "embed" not in name]
-    others = [p for name, p in model.named_parameters() if p.ndim <= 1 or "embed" in name]
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
     make = {"adamw": torch.optim.AdamW, "radam-authors": RAdamAuthors}[config.optimizer]
-    return make(groups, lr=config.lr, betas=tuple(config.betas))
+    return make(decay_groups(model, config.weight_decay), lr=config.lr, betas=tuple(config.betas))
 
 
 def make_loss(config: TrainConfig, task: Any):
