@@ -1,0 +1,102 @@
+"""The command line: measure, or report what was measured before."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mse_fast.bench.contenders import MATRIX_SE, Case
+from mse_fast.bench.measure import Bench
+from mse_fast.bench.report import read_rows, row_line, write_plot
+from mse_fast.bench.tables import write_markdown
+from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.hub import write_atomically
+
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
+PORT, COMPILED = "gather port", "matrix-se, compiled"
+RIVALS = ("resnet29", "gin", "attention", "rse")
+VARIANTS = ("matrix-se, out of place", "matrix-se, one chunk", "matrix-se, norm=position")
+QUICK_MINUTES = 0.6
+
+
+def all_cases() -> Iterator[tuple[Case, tuple[str, ...]]]:
+    """Small sizes first, so that every size teaches what the next one costs."""
+    for n in SIZES:
+        variants = VARIANTS if n in (64, 256, 1024) else ()
+        yield Case("inference", n), (MATRIX_SE, PORT, COMPILED, *variants, *RIVALS, "rse, gather port")
+        yield Case("inference", n, feature_maps=32), (MATRIX_SE, PORT, *variants)
+        yield Case("training", n), (MATRIX_SE, PORT, COMPILED, *RIVALS)
+        if n == 32:
+            yield Case("training", n, batch=8), (MATRIX_SE, PORT, COMPILED)
+
+
+def quick_cases() -> Iterator[tuple[Case, tuple[str, ...]]]:
+    """Less than a minute: no compiler, no large matrices."""
+    yield Case("inference", 16), (MATRIX_SE, PORT, *RIVALS)
+    yield Case("inference", 64), (MATRIX_SE, PORT, "resnet29", "rse")
+    yield Case("inference", 64, feature_maps=32), (MATRIX_SE, PORT)
+    yield Case("training", 32, batch=8), (MATRIX_SE, PORT)
+    yield Case("inference", 256), (MATRIX_SE,)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = OneLineParser(prog="python -m mse_fast.bench", description=__doc__, allow_abbrev=False)
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
+    made.add_argument("--quick", action="store_true", help="a few small sizes, within 60 seconds")
+    made.add_argument("--budget", type=float, default=15.0, metavar="MIN", help="minutes in all (default 15)")
+    made.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: PyTorch's choice)")
+    made.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu: processor time of one thread, for a machine that is busy with other things",
+    )
+    made.add_argument("--from", type=Path, dest="source", metavar="FILE", help="measure nothing, read these rows")
+    made.add_argument("--plot", type=Path, metavar="PREFIX", help="write PREFIX.svg, PREFIX.png and PREFIX.csv")
+    made.add_argument("--markdown", type=Path, metavar="DOC", help="refill the tables between the markers of DOC")
+    return made
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Run the cases, printing every row as it comes and keeping the file up to date."""
+    if options.clock == "cpu":
+        options.threads = 1  # waiting threads would be counted as working
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    bench = Bench(60 * (min(QUICK_MINUTES, options.budget) if options.quick else options.budget), options.clock)
+    rows: list[dict[str, Any]] = []
+    for row in bench.run(quick_cases() if options.quick else all_cases()):
+        rows.append(row)
+        print(row_line(row), flush=True)
+        if options.json:
+            write_atomically(options.json, (json.dumps(rows, indent=1) + "\n").encode())
+    return rows
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code of the command line."""
+    options = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    if not options.budget > 0:
+        fail(f"--budget is {options.budget}, but must be a positive number of minutes")
+    if options.threads < 0:
+        fail(f"--threads is {options.threads}, but must be at least 1, or 0 for PyTorch's choice")
+    try:
+        rows = read_rows(options.source) if options.source else measure(options)
+        if options.plot:
+            write_plot(rows, options.plot)
+        if options.markdown:
+            write_markdown(rows, options.markdown)
+    except UsageError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot write {error.filename}: {error.strerror}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

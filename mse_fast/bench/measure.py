@@ -1,0 +1,275 @@
+"""Taking turns with a clock: best of N, peak memory, and what is skipped for want of time or memory."""
+
+import ctypes
+import gc
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Contender, Gemm, inputs_of, passes
+from mse_fast.record import hardware
+
+LARGEST = 1 << 26  # elements of a preallocated matrix; a taller product is timed in part and scaled
+LIMIT_SECONDS = 2.0  # of bare products per turn; more of the same are scaled
+ENOUGH_TURNS, ENOUGH_SECONDS = 10, 3.0  # a case goes on until it has both, or its share of the budget is used up
+COMPILE_SECONDS = 30.0  # first guess, replaced by what was measured
+PESSIMISM = 3.0  # first guess of a contender's time over its limit
+MIB = 1 << 20
+Clock = Callable[[], float]
+CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+@dataclass
+class Turns:
+    """The times of one contender in one case."""
+
+    contender: str
+    run: Callable[[], float]  # does the work once and returns its seconds
+    gemms: tuple[Gemm, ...]
+    width: tuple[int, int]
+    seconds: list[float] = field(default_factory=list)
+    peak_mib: float | None = None
+
+
+def clocked(work: Callable[[], Any], clock: Clock) -> Callable[[], float]:
+    """The same work, returning the seconds it took."""
+
+    def run() -> float:
+        began = clock()
+        work()
+        return clock() - began
+
+    return run
+
+
+def gemm_limit(gemms: tuple[Gemm, ...], mode: str, rate: float, clock: Clock) -> Callable[[], float]:
+    """A run of bare products into preallocated outputs, returning the seconds that all of them would take."""
+    plan = []
+    for gemm in gemms:
+        rows = max(1, min(gemm.rows, LARGEST // max(gemm.inner, gemm.columns)))
+        a, b, c = torch.rand(rows, gemm.inner), torch.rand(gemm.inner, gemm.columns), torch.empty(rows, gemm.columns)
+        total = gemm.count * gemm.rows / rows * passes(mode)  # products of this height
+        seconds = 2.0 * rows * gemm.inner * gemm.columns / rate
+        plan.append((a, b, c, total, max(1, math.ceil(min(total, LIMIT_SECONDS / len(gemms) / seconds)))))
+
+    def run() -> float:
+        seconds = 0.0
+        for a, b, c, total, repeats in plan:
+            began = clock()
+            for _ in range(repeats):
+                torch.mm(a, b, out=c)
+            seconds += (clock() - began) * total / repeats
+        return seconds
+
+    return run
+
+
+def contender_run(contender: Contender, case: Case, clock: Clock) -> Callable[[], float]:
+    """One inference, or one training step with AdamW, as a clocked call."""
+    generator = torch.Generator().manual_seed(0)
+    tokens, labels = inputs_of(contender, case, generator)
+    model = contender.make(case)
+    network = torch.compile(model, fullgraph=True, dynamic=False) if contender.compiled else model
+    if case.mode == "inference":
+        model.eval()
+
+        def infer() -> None:
+            with torch.no_grad():
+                contender.call(network, tokens)
+
+        return clocked(infer, clock)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        logits = contender.call(network, tokens)  # [B, n, n, classes]
+        F.cross_entropy(logits.flatten(0, 2), labels.flatten()).backward()
+        optimizer.step()
+
+    return clocked(step, clock)
+
+
+def with_peak(run: Callable[[], float]) -> tuple[float, float | None]:
+    """Seconds of a run, and the MiB by which the process grew at the worst moment (Linux only).
+
+    The kernel keeps the high-water mark of the resident memory and can be told to start it afresh.
+    """
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # else freed blocks would be reused unseen
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+    except OSError:
+        return run(), None
+    seconds = run()
+    return seconds, round(max(0.0, (_status("VmHWM") - before) / MIB), 1)
+
+
+def _status(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":"))
+
+
+def free_memory() -> float:
+    """Bytes that can be had without swapping; unlimited where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return math.inf
+    return next((int(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:")), math.inf)
+
+
+def gemm_rate(clock: Clock) -> float:
+    """Floating-point operations per second of one large product, best of five."""
+    a, b, c = torch.rand(1024, 1024), torch.rand(1024, 1024), torch.empty(1024, 1024)
+    seconds = min(clocked(lambda: torch.mm(a, b, out=c), clock)() for _ in range(5))
+    return 2.0 * 1024**3 / seconds
+
+
+class Bench:
+    """Runs cases one after the other and remembers what the next, larger, one will cost."""
+
+    def __init__(self, budget_seconds: float, clock: str = "wall") -> None:
+        self.ends = time.monotonic() + budget_seconds
+        self.clock = CLOCKS[clock]
+        self.rate = gemm_rate(self.clock)
+        self.passed = self.counted = 1e-9  # seconds that passed and that the clock counted: others may work, too
+        self.known: dict[tuple, dict[str, Any]] = {}  # the row of (contender, mode, maps, batch) at the last n
+        self.compile_seconds = COMPILE_SECONDS
+        self.machine = f"{hardware(torch.device('cpu'))}, torch {torch.__version__}, {clock} time"
+
+    def left(self) -> float:
+        return self.ends - time.monotonic()
+
+    def slowdown(self) -> float:
+        """Seconds that pass per second of the clock."""
+        return self.passed / self.counted
+
+    def guess(self, contender: Contender, case: Case) -> float:
+        """Seconds of one turn, scaled from the last size by the number of operations."""
+        row = self.known.get(self._key(contender, case))
+        if row and row["seconds"]:
+            smaller = Case(case.mode, row["n"], case.feature_maps, case.blocks, case.batch)
+            return row["seconds"] * contender.flops(case) / contender.flops(smaller)
+        return contender.flops(case) / self.rate * PESSIMISM
+
+    def _key(self, contender: Contender, case: Case) -> tuple:
+        return contender.name, case.mode, case.feature_maps, case.batch
+
+    def cost(self, contender: Contender, case: Case) -> float:
+        """Seconds of the budget that taking part costs at least."""
+        seconds = self.guess(contender, case) * self.slowdown()
+        return 2 * seconds + self.compile_seconds if contender.compiled else seconds
+
+    def obstacle(self, contender: Contender, case: Case, later: list[tuple[Case, Contender]]) -> str | None:
+        """Why a contender cannot take part, in a sentence; None if it can.
+
+        What comes later and is cheaper goes first, and half of the rest is kept for Matrix-SE: else one slow rival
+        at a large size would leave no time for the others.
+        """
+        row = self.known.get(self._key(contender, case))
+        if row and row["skipped"]:
+            return f"already skipped at n={row['n']}: {row['skipped'].split(': ')[-1]}"
+        cost = self.cost(contender, case)
+        left = self.left()
+        if contender.name != MATRIX_SE:
+            others = [(self.cost(rival, other), rival.name == MATRIX_SE) for other, rival in later]
+            ours = sum(seconds for seconds, is_ours in others if is_ours and seconds > cost)
+            left -= sum(seconds for seconds, _ in others if seconds <= cost) + min(ours, left / 2)
+        if cost > left:
+            return f"would take about {cost:.0f} s, {max(0.0, left):.0f} s of the budget are left"
+        if row and row["peak_mib"]:
+            need, free = row["peak_mib"] * MIB * (case.n / row["n"]) ** 2, free_memory()
+            if need > 0.9 * free:
+                return f"would need about {need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
+        return None
+
+    def run(self, cases: Iterable[tuple[Case, tuple[str, ...]]]) -> Iterator[dict[str, Any]]:
+        """The rows of all cases; each case gets a share of the budget in proportion to its cost."""
+        queue = [(case, [CONTENDERS[name] for name in names]) for case, names in cases]
+        costs = [sum(c.flops(case) for c in contenders) for case, contenders in queue]
+        for number, (case, contenders) in enumerate(queue):
+            left, small = max(0.0, self.left()), 0.25 / (len(queue) - number)
+            share = max(left * costs[number] / sum(costs[number:]), min(ENOUGH_SECONDS, left * small))
+            later = [(other, rival) for other, rivals in queue[number + 1 :] for rival in rivals]
+            yield from self.line_up(case, contenders, share, later)
+
+    def line_up(
+        self, case: Case, contenders: list[Contender], share: float, later: list[tuple[Case, Contender]]
+    ) -> list[dict[str, Any]]:
+        """Let the contenders of a case take turns until their share of the budget is used up."""
+        limits: dict[str, Turns] = {}
+        began, players, rows = time.monotonic(), [], []
+        for contender in contenders:
+            reason = self.obstacle(contender, case, later)
+            if reason:
+                rows.append(self._row(case, contender.name, contender.width(case), skipped=reason))
+                self.known[self._key(contender, case)] = rows[-1]
+                continue
+            gemms = contender.gemms(case)
+            limit = limits.get(contender.limit)
+            if limit is None:
+                run = gemm_limit(gemms, case.mode, self.rate, self.clock)
+                limit = Turns(contender.limit, run, gemms, contender.width(case))
+                limits[contender.limit] = limit
+                limit.seconds.append(run())
+            player = Turns(contender.name, contender_run(contender, case, self.clock), gemms, contender.width(case))
+            started = time.monotonic()
+            first, player.peak_mib = with_peak(player.run)
+            player.seconds.append(first)
+            self.passed += time.monotonic() - started
+            self.counted += first
+            if contender.compiled:
+                player.seconds.append(player.run())
+                self.compile_seconds = first - player.seconds[-1]
+            players.append((contender, player, limit))
+        everyone = [player for _, player, _ in players] + list(limits.values())
+        while everyone and self._goes_on(everyone, began, share):
+            for turns in everyone:
+                turns.seconds.append(turns.run())
+        for contender, player, limit in players:
+            row = self._row(case, contender.name, player.width, player, limit)
+            self.known[self._key(contender, case)] = row
+            rows.append(row)
+        rows += [self._row(case, limit.contender, limit.width, limit, limit) for limit in limits.values()]
+        return rows
+
+    def _goes_on(self, everyone: list[Turns], began: float, share: float) -> bool:
+        spent, turns = time.monotonic() - began, min(len(t.seconds) for t in everyone)
+        if turns >= ENOUGH_TURNS and spent >= ENOUGH_SECONDS:
+            return False
+        return spent + self.slowdown() * sum(min(t.seconds) for t in everyone) <= share and self.left() > 0
+
+    def _row(
+        self,
+        case: Case,
+        contender: str,
+        width: tuple[int, int],
+        turns: Turns | None = None,
+        limit: Turns | None = None,
+        skipped: str | None = None,
+    ) -> dict[str, Any]:
+        seconds = min(turns.seconds) if turns else None
+        return {
+            "contender": contender,
+            "mode": case.mode,
+            "n": case.n,
+            "feature_maps": width[0],
+            "blocks": width[1],
+            "batch": case.batch,
+            "seconds": seconds,
+            "ratio_to_gemm": min(limit.seconds) / seconds if limit and seconds else None,
+            "peak_mib": turns.peak_mib if turns else None,
+            "first_seconds": turns.seconds[0] if turns else None,
+            "best_of": len(turns.seconds) if turns else 0,
+            "skipped": skipped,
+            "machine": self.machine,
+        }

@@ -1,0 +1,223 @@
+"""The tables of docs/performance.md, filled from measured rows between markers."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from mse_fast.bench.report import FITTED_FROM, Row, duration, growth_exponent, series
+from mse_fast.config import UsageError
+from mse_fast.hub import write_atomically
+
+NAMES = (
+    "matrix-se",
+    "matrix-se, compiled",
+    "matrix-se, norm=position",
+    "gather port",
+    "resnet29",
+    "rse",
+    "rse, gather port",
+    "gin",
+    "attention",
+)
+STEPS = (  # each adds one technique to the one before
+    ("gather port", "nothing: index gathers, formulas written out"),
+    ("matrix-se, out of place", "shuffles as transpositions; GELU as SiLU, its constants folded into W"),
+    ("matrix-se, one chunk", "in place on the digit itself: no shuffle, reused buffers, `addmm_` onto the input"),
+    ("matrix-se", "chunks of groups whose hidden features stay in the cache"),
+)
+
+
+class Rows:
+    """Rows, found by what they measured."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self.found = {(r["contender"], r["mode"], r["n"], r["feature_maps"], r["batch"]): r for r in rows}
+
+    def get(self, contender: str, mode: str, n: int, batch: int = 1, feature_maps: int | None = None) -> Row | None:
+        """The row of a contender; without ``feature_maps``, at its published width."""
+        widths = [r["feature_maps"] for r in self.rows if r["contender"] == contender]
+        width = feature_maps or max(widths, default=0)
+        return self.found.get((contender, mode, n, width, batch))
+
+    def sizes(self, mode: str, low: int = 0, high: int = 1 << 30) -> list[int]:
+        return sorted({r["n"] for r in self.rows if r["mode"] == mode and low <= r["n"] <= high})
+
+    def value(self, key: str, *where, **more) -> float | None:
+        row = self.get(*where, **more)
+        return row[key] if row else None
+
+    def ratio(self, slower: str, mode: str, n: int, batch: int = 1, faster: str = "matrix-se") -> float | None:
+        """How many times longer one contender takes than another."""
+        a, b = (self.value("seconds", name, mode, n, batch) for name in (slower, faster))
+        return a / b if a and b else None
+
+
+def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    cells = [list(header), *map(list, lines)]
+    text = ["| " + " | ".join(line) + " |" for line in cells]
+    return "\n".join([text[0], "|" + "---|" * len(cells[0]), *text[1:]])
+
+
+def times(rows: Rows, mode: str) -> str:
+    """Time and share of the own limit, contender by size."""
+    sizes = rows.sizes(mode)
+
+    def cell(name: str, n: int) -> str:
+        row = rows.get(name, mode, n)
+        return "–" if not row or not row["seconds"] else f"{duration(row['seconds'])} ({row['ratio_to_gemm']:.2f})"
+
+    def growth(name: str) -> str:
+        power = growth_exponent([point for point in series(rows.rows, name, mode) if point[0] >= FITTED_FROM])
+        return "–" if power is None else f"n^{power:.2f}"
+
+    present = [name for name in NAMES if any(cell(name, n) != "–" for n in sizes)]
+    lines = ([name, *(cell(name, n) for n in sizes), growth(name)] for name in present)
+    return table(["contender", *(f"{n}×{n}" for n in sizes), "growth"], lines)
+
+
+def memory(rows: Rows) -> str:
+    """MiB by which the process grew, contender by size."""
+    sizes = rows.sizes("inference", 64)
+
+    def cell(name: str, n: int) -> str:
+        peak = rows.value("peak_mib", name, "inference", n)
+        return "–" if peak is None else f"{peak:,.0f}"
+
+    present = [name for name in NAMES if any(cell(name, n) != "–" for n in sizes)]
+    return table(
+        ["contender", *(f"{n}×{n}" for n in sizes)], ([name, *(cell(name, n) for n in sizes)] for name in present)
+    )
+
+
+def techniques(rows: Rows) -> str:
+    """What each technique bought at inference: share of the limit, and the gain over the line before."""
+    spots = [(n, m) for n in (64, 256, 1024) for m in (96, 32)]
+    spots = [spot for spot in spots if rows.value("seconds", STEPS[0][0], "inference", spot[0], feature_maps=spot[1])]
+    lines, before = [], dict.fromkeys(spots)
+    for name, what in STEPS:
+        cells = []
+        for n, m in spots:
+            row = rows.get(name, "inference", n, feature_maps=m)
+            if not row or not row["seconds"]:
+                cells.append("–")
+                continue
+            gain = f", ×{before[n, m] / row['seconds']:.2f}" if before[n, m] else ""
+            cells.append(f"{row['ratio_to_gemm']:.2f}{gain}")
+            before[n, m] = row["seconds"]
+        lines.append([what, *cells])
+    return table(["technique added", *(f"{n}×{n}, m={m}" for n, m in spots)], lines)
+
+
+def skipped(rows: Rows) -> str:
+    """What was not measured and why, one line each."""
+    lines = [
+        f"* {r['contender']}, {r['mode']} at {r['n']}×{r['n']}"
+        + (f", B={r['batch']}" if r["batch"] > 1 else "")
+        + f" (m={r['feature_maps']}): {r['skipped']}"
+        for r in rows.rows
+        if r["skipped"]
+    ]
+    return "\n".join(lines) or "Nothing was skipped."
+
+
+def targets(rows: Rows) -> str:
+    """The goals beside what was measured; the worst size counts."""
+
+    def worst(values: Iterable[float | None], pick: Callable = min) -> float | None:
+        measured = [value for value in values if value is not None]
+        return pick(measured) if measured else None
+
+    def share(m: int) -> float | None:
+        sizes = rows.sizes("inference", 64)
+        return worst(rows.value("ratio_to_gemm", "matrix-se", "inference", n, feature_maps=m) for n in sizes)
+
+    large, train = rows.sizes("inference", 256), rows.sizes("training", 32)
+    against_port = [rows.ratio("gather port", "training", n) for n in train]
+    against_port.append(rows.ratio("gather port", "training", 32, batch=8))
+    first, later = (rows.value(key, "matrix-se", "inference", 256) for key in ("first_seconds", "seconds"))
+    position = [rows.ratio("matrix-se, norm=position", "inference", n) for n in rows.sizes("inference", 64)]
+    peak = rows.value("peak_mib", "matrix-se", "inference", 1024)
+    goals = [
+        ("inference, share of the limit, n ≥ 64, m = 96", 0.88, share(96), "≥"),
+        ("inference, share of the limit, n ≥ 64, m = 32", 0.75, share(32), "≥"),
+        (
+            "training step, share of 3× the limit, n = 32, B = 8, m = 96",
+            0.70,
+            rows.value("ratio_to_gemm", "matrix-se", "training", 32, batch=8),
+            "≥",
+        ),
+        (
+            "over the gather port, inference, n ≥ 256",
+            1.6,
+            worst(rows.ratio("gather port", "inference", n) for n in large),
+            "≥",
+        ),
+        ("over the gather port, training", 1.2, worst(against_port), "≥"),
+        ("first call over a later call, 256×256", 2.0, first / later if first and later else None, "≤"),
+        ("over RSE, n ≥ 256", 4.5, worst(rows.ratio("rse", "inference", n) for n in large), "≥"),
+        (
+            "over RSE with gathers, n ≥ 256 (the paper: 9)",
+            None,
+            worst(rows.ratio("rse, gather port", "inference", n) for n in large),
+            "",
+        ),
+        (
+            "over ResNet-29, n ≤ 128",
+            1.0,
+            worst(rows.ratio("resnet29", "inference", n) for n in rows.sizes("inference", 0, 128)),
+            "≥",
+        ),
+        ("over ResNet-29, n = 1024", 0.75, rows.ratio("resnet29", "inference", 1024), "≥"),
+        ('`norm="position"` over `"feature"`', 1.6, worst(position, max), "≤"),
+        ("peak memory, 1024×1024, m = 96, b = 2, inference, GiB", 2.0, peak / 1024 if peak else None, "≤"),
+        ("4096×4096, m = 96, GiB (16 times the line above)", 20.0, 16 * peak / 1024 if peak else None, "≤"),
+    ]
+    lines = []
+    for what, goal, value, sign in goals:
+        reached = "–" if value is None or goal is None else ("yes" if (value >= goal) == (sign == "≥") else "no")
+        shown = "not measured" if value is None else f"{value:.2f}"
+        lines.append([what, f"{sign} {goal}" if goal is not None else "–", shown, reached])
+    return table(["what", "goal", "measured (worst size)", "reached"], lines)
+
+
+def machine(rows: Rows) -> str:
+    """On what, by which clock, and how often."""
+    machines = sorted({r["machine"] for r in rows.rows if r.get("machine")})
+    turns = [r["best_of"] for r in rows.rows if r.get("best_of")]
+    return f"Measured on {'; '.join(machines)}; best of {min(turns, default=0)} to {max(turns, default=0)} turns."
+
+
+SECTIONS: dict[str, Callable[[Rows], str]] = {
+    "machine": machine,
+    "targets": targets,
+    "techniques": techniques,
+    "inference": lambda rows: times(rows, "inference"),
+    "training": lambda rows: times(rows, "training"),
+    "memory": memory,
+    "skipped": skipped,
+}
+
+
+def write_markdown(rows: list[Row], path: Path) -> None:
+    """Replace what stands between ``<!-- bench:NAME -->`` and ``<!-- /bench:NAME -->`` in a document."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    index, found = Rows(rows), 0
+    for name, make in SECTIONS.items():
+        block = re.compile(rf"(<!-- bench:{name} -->\n).*?(<!-- /bench:{name} -->)", re.DOTALL)
+        made = make(index)
+        text, count = block.subn(lambda match: f"{match[1]}{made}\n{match[2]}", text)  # noqa: B023
+        found += count
+    if not found:
+        raise UsageError(f"{path} has no line <!-- bench:{' | '.join(SECTIONS)} --> to fill in after")
+    write_atomically(path, text.encode())
