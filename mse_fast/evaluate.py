@@ -36,7 +36,7 @@ def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
     p, shrink = successes / trials, 1 + z * z / trials
     centre = (p + z * z / (2 * trials)) / shrink
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / shrink
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))  # rounding must not exclude p
 
 
 def bootstrap(right: np.ndarray, counted: np.ndarray, draws: int = 2000) -> tuple[float, float]:
@@ -103,13 +103,18 @@ def table_line(row: dict[str, Any], trained_to: int) -> str:
     """
     parts = [f"{row['size']:>7}"]
     for key, width in (("accuracy", 11), ("solved", 10)):
-        parts.append(f"{_cut(row[key]):>{width}}  {_cut(row[key + '_low'])}-{_cut(row[key + '_high'])}")
+        parts.append(f"{cut(row[key]):>{width}}  {cut(row[key + '_low'])}-{cut(row[key + '_high'])}")
     note = "  never trained on" if row["size"] > trained_to else ""
     return "".join(parts) + f"{row['instances']:>13}{note}"
 
 
-def _cut(value: float) -> str:
-    return f"{math.floor(value * 1e4) / 1e4:.4f}"  # rounding up would turn 0.99999 into a perfect score
+def cut(value: float) -> str:
+    """Four digits, never rounded up: that would turn 0.99999 into a perfect score.
+
+    >>> cut(0.99999), cut(0.29), cut(1.0)
+    ('0.9999', '0.2900', '1.0000')
+    """
+    return f"{math.floor(round(value * 1e4, 6)) / 1e4:.4f}"
 
 
 def plot(path: Path, rows: list[dict[str, Any]], name: str, trained_to: int) -> None:
@@ -156,7 +161,7 @@ def sizes_for(config: TrainConfig, asked: list[int] | None, task: Task) -> list[
     if not asked:
         own = list(config.sizes)
         fixed = any(n & (n - 1) for n in own)  # a task with a size of its own, such as Sudoku
-        return own if fixed else own + [n for n in (64, 128, 256) if n > max(own)]
+        return own if fixed else own + [n for n in (2**k for k in range(9)) if n > max(own)]
     for n in asked:
         if n not in config.sizes and (n < task.spec.min_size or n & (n - 1)):
             raise UsageError(f"size {n} must be a power of two of at least {task.spec.min_size}, such as 32, 64, 1024")

@@ -1,0 +1,233 @@
+"""Rewrite ``docs/results.md``, its figures and tables from the run records: ``python -m mse_fast.results``
+
+Every number comes from a file: ours from ``results/*.json`` (written by ``python -m mse_fast.evaluate NAME --json``),
+the paper's from ``results/paper.toml``.
+"""
+
+import csv
+import io
+import json
+import math
+import sys
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.evaluate import cut
+from mse_fast.hub import write_atomically
+from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
+
+TITLES = {"matrix-se": "Matrix-SE", "matrix-se-recurrent": "recurrent Matrix-SE", "resnet29": "ResNet-29"}
+TITLES |= {"gin": "GIN", "rse": "RSE", "attention": "attention"}
+ORDER = ["transpose", "rotate90", "xor", "squaring", "components", "triangles", "transitivity"]
+
+Rows = list[dict[str, Any]]
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """All evaluations in a folder; other JSON files (benchmarks, say) are not evaluations and are left out."""
+    records = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            record = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read {path}: {error}") from None
+        if isinstance(record, dict) and {"rows", "task", "record"} <= set(record):
+            records.append(record)
+    if not records:
+        raise UsageError(f"no run records in {folder}: make one with python -m mse_fast.evaluate NAME --json FILE")
+    return records
+
+
+def read_paper(path: Path) -> tuple[str, dict[tuple[str, str], Rows]]:
+    """Where the paper's numbers are from, and its rows by (task, model)."""
+    try:
+        paper = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the paper's numbers from {path}: {error}") from None
+    rows = {}
+    for table in paper["table"]:
+        sizes, measure = table["sizes"], table["measure"]
+        for task in set(table) - {"model", "measure", "sizes"}:
+            pairs = zip(sizes, table[task], strict=False)  # a row may end where the network no longer fits
+            rows[task, table["model"]] = [{"size": n, measure: value} for n, value in pairs]
+    return paper["source"], rows
+
+
+def average(records: list[dict[str, Any]]) -> Rows:
+    """The rows of one recipe: as they are, or the mean over its seeds with the range they span.
+
+    >>> def run(value):
+    ...     return {"rows": [{"size": 4, "accuracy": value, "solved": value, "instances": 10}]}
+    >>> average([run(0.5), run(1.0)])[0]
+    {'size': 4, 'accuracy': 0.75, 'solved': 0.75, 'instances': 20, 'accuracy_low': 0.5, 'accuracy_high': 1.0}
+    """
+    if len(records) == 1:
+        return records[0]["rows"]
+    by_size = defaultdict(list)
+    for record in records:
+        for row in record["rows"]:
+            by_size[row["size"]].append(row)
+    rows = []
+    for n, same in sorted(by_size.items()):
+        mean = {key: sum(row[key] for row in same) / len(same) for key in ("accuracy", "solved")}
+        scores = [row["accuracy"] for row in same]
+        spread = {"accuracy_low": min(scores), "accuracy_high": max(scores)}
+        rows.append({"size": n, **mean, "instances": sum(row["instances"] for row in same), **spread})
+    return rows
+
+
+def recipes(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Records that differ in the seed alone, under one name."""
+    found = defaultdict(list)
+    for record in records:
+        found[record["name"]].append(record)
+    return dict(found)
+
+
+def model_of(record: dict[str, Any]) -> str:
+    return record["record"]["config"]["model"]
+
+
+def duration(seconds: float) -> str:
+    """Wall time for reading.
+
+    >>> duration(95), duration(4000)
+    ('2 min', '1 h 7 min')
+    """
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def score_table(task: str, runs: dict[str, list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> list[str]:
+    """One task: our networks and the paper's, by size; bold where ours is at least the paper's."""
+    models = dict.fromkeys([model_of(same[0]) for same in runs.values()])
+    measure = next(
+        iter(next((rows for (t, _), rows in paper.items() if t == task), [{}])[0].keys() - {"size"}), "accuracy"
+    )
+    shown: list[tuple[str, dict[int, str]]] = []
+    for name, same in runs.items():
+        theirs = {row["size"]: row[measure] for row in paper.get((task, model_of(same[0])), [])}
+        cells = {}
+        for row in average(same):
+            text = cut(row[measure])
+            better = row["size"] in theirs and round(row[measure], 2) >= theirs[row["size"]]
+            cells[row["size"]] = f"**{text}**" if better else text
+        seeds = f", {len(same)} seeds" if len(same) > 1 else ""
+        shown.append((f"{TITLES.get(model_of(same[0]), model_of(same[0]))} (`{name}`{seeds})", cells))
+    for model in [*models, *[m for t, m in paper if t == task and m not in models]]:
+        rows = paper.get((task, model), [])
+        if rows:
+            shown.append((f"{TITLES.get(model, model)} in the paper", {r["size"]: f"{r[measure]:.2f}" for r in rows}))
+    sizes = sorted({n for _, cells in shown for n in cells})
+    lines = [f"| {measure} at size | " + " | ".join(map(str, sizes)) + " |", "|---|" + "---|" * len(sizes)]
+    return lines + [f"| {who} | " + " | ".join(cells.get(n, "–") for n in sizes) + " |" for who, cells in shown]
+
+
+def figure_of(path: Path, task: str, runs: dict[str, list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> None:
+    """Accuracy by size: ours in full lines, the paper's dashed, each with its own marker."""
+    figure = new_figure()
+    axes = figure.subplots()
+    sizes: set[int] = set()
+    for place, (name, same) in enumerate(runs.items()):
+        rows = average(same)
+        reach_curve(axes, rows, f"{TITLES.get(model_of(same[0]), model_of(same[0]))} ({name})", place)
+        sizes |= {row["size"] for row in rows}
+    for place, model in enumerate(m for t, m in paper if t == task and "accuracy" in paper[t, m][0]):
+        label = f"{TITLES.get(model, model)} in the paper"
+        reach_curve(axes, paper[task, model], label, len(runs) + place, linestyle="--", fillstyle="none")
+        sizes |= {row["size"] for row in paper[task, model]}
+    trained_to = max(n for same in runs.values() for n in same[0]["record"]["config"]["sizes"])
+    finish_reach(axes, sorted(sizes), trained_to)
+    axes.set_title(task)
+    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 0.08))
+    save_figure(figure, path)
+
+
+def csv_of(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows]) -> str:
+    """Every number as one line: whose, which task, network and size, and what."""
+    columns = ["source", "task", "model", "name", "seed", "size", "accuracy", "accuracy_low", "accuracy_high"]
+    columns += ["solved", "solved_low", "solved_high", "instances"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for record in records:
+        about = {"source": "here", "task": record["task"], "model": model_of(record), "name": record["name"]}
+        for row in record["rows"]:
+            writer.writerow(about | {"seed": record["record"]["seed"]} | row)
+    for (task, model), rows in paper.items():
+        for row in rows:
+            writer.writerow({"source": "paper", "task": task, "model": model} | row)
+    return text.getvalue()
+
+
+def training_table(records: list[dict[str, Any]]) -> list[str]:
+    """How each network came about."""
+    lines = [
+        "| name | command | parameters | steps | time | hardware | seed | commit |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for record in records:
+        run = record["record"]
+        who = f"| `{record['name']}` | `{run['command']}` | {run['parameters']:,} | {run['step']:,} "
+        where = (
+            f"| {duration(run['wall_seconds'])} | {run['hardware']} | {run['seed']} | {(run['commit'] or '–')[:10]} |"
+        )
+        lines.append(who + where)
+    return lines
+
+
+def document(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows], source: str, figures: Path) -> str:
+    """The page."""
+    known = [task for task in ORDER if any(record["task"] == task for record in records)]
+    tasks = known + sorted({record["task"] for record in records} - set(known))
+    lines = [
+        "# Results",
+        "",
+        "<!-- Made by `python -m mse_fast.results` from results/*.json and results/paper.toml; edit those instead. -->",
+        "",
+        "Each row is one evaluation on fresh instances, at least 100 per size to 256 and 20 above. No network was",
+        "trained on a side above 32. `accuracy` is the authors': the share of right cells, not counting those where",
+        "label and answer are both padding. Numbers are cut, not rounded, after four digits: 1.0000 means no mistake.",
+        "**Bold** is at least the paper's number, to its two digits. Shaded bands are 95 % intervals over instances",
+        "(or the range over seeds). All numbers, with intervals and solved instances: [results.csv](results.csv).",
+        "",
+        f"The paper: {source}.",
+        "",
+    ]
+    for task in tasks:
+        runs = recipes([record for record in records if record["task"] == task])
+        name = f"results-{task.replace(':', '-')}.svg"
+        figure_of(figures / name, task, runs, paper)
+        alt = f"Accuracy of {task} by size, ours and the paper's; the numbers are in the table below."
+        lines += [f"## {task}", "", f"![{alt}](figures/{name})", "", *score_table(task, runs, paper), ""]
+    lines += ["## How each network was trained", "", *training_table(records), ""]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = OneLineParser(prog="python -m mse_fast.results", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--records", type=Path, default=Path("results"), help="folder of run records")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs"), help="folder to write results.md, results.csv, figures/ to"
+    )
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    try:
+        records = read_records(options.records)
+        source, paper = read_paper(options.records / "paper.toml")
+        text = document(records, paper, source, options.out / "figures")
+        write_atomically(options.out / "results.csv", csv_of(records, paper).encode())
+        write_atomically(options.out / "results.md", text.encode())
+    except UsageError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot write to {options.out}: {error.strerror}")
+    print(f"wrote {options.out / 'results.md'} from {len(records)} records")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
