@@ -207,7 +207,8 @@
           const at = (16 * Math.floor(i / 9) + i % 9) * classes;
           let best = 1;
           for (let c = 2; c < classes; c++) if (logits[at + c] > logits[at + best]) best = c;
-          const sum = Array.from({ length: classes }, (_, c) => Math.exp(logits[at + c] - logits[at + best])).reduce((a, b) => a + b);
+          let sum = 0; // class 0 is the padding around the grid
+          for (let c = 1; c < classes; c++) sum += Math.exp(logits[at + c] - logits[at + best]);
           if (!digit) Object.assign(inputs[i], { value: best, className: inputs[i].dataset.edge }).style.opacity = 0.35 + 0.65 / sum;
           return digit || best;
         });

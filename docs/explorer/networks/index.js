@@ -1,0 +1,18 @@
+self.MSE_INDEX = [
+ {
+  "name": "handmade-transpose",
+  "task": "transpose",
+  "squares": false,
+  "title": "Transpose, weights written by hand",
+  "about": "Never trained: a proof in weights.",
+  "bytes": 151242
+ },
+ {
+  "name": "handmade-rotate90",
+  "task": "rotate90",
+  "squares": true,
+  "title": "Turn by 90°, weights written by hand",
+  "about": "Never trained: a proof in weights.",
+  "bytes": 151241
+ }
+];

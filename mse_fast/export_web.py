@@ -1,0 +1,110 @@
+"""Weights for the browser demo: ``python -m mse_fast.export_web NAME [NAME ...] --out docs/explorer/networks``
+
+Each network becomes ``NAME.js``, a script that a page can load from a server or straight from disk; ``index.js``
+lists them all. NAME is a network of the zoo, the folder of a run, or ``handmade-transpose``/``handmade-rotate90``.
+"""
+
+import argparse
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.convert import Network, from_reference, to_reference
+from mse_fast.hub import ZOO, read_config, write_atomically, zoo_names
+from mse_fast.network import MatrixSE
+from mse_fast.recurrent import MatrixSERecurrent
+from mse_ref import handmade
+
+HANDMADE = {"handmade-transpose": "transpose", "handmade-rotate90": "rotate90"}
+TITLES = {"transpose": "Transpose", "rotate90": "Turn by 90°", "sudoku": "Sudoku"}
+KEPT = ("in_classes", "out_classes", "feature_maps", "blocks", "norm", "flatten", "reinject")
+
+
+def find(name: str) -> tuple[Network, dict[str, Any]]:
+    """The network of that name, and what the page's menu says about it."""
+    if name in HANDMADE:
+        task = HANDMADE[name]
+        about = {"title": f"{TITLES[task]}, weights written by hand", "about": "Never trained: a proof in weights."}
+        # a hand-made rotation turns the whole padded square, so only full squares are offered
+        return from_reference(getattr(handmade, task)(12)).float(), {
+            "task": task, "squares": task == "rotate90", **about,
+        }  # fmt: skip
+    folder = Path(name) if Path(name).is_dir() else ZOO / name
+    if not (folder / "config.json").exists():
+        raise UsageError(f"no network {name!r}; there are {', '.join([*zoo_names(), *HANDMADE])}")
+    kind = MatrixSERecurrent if "recurrent" in read_config(folder / "config.json").get("model", "") else MatrixSE
+    net = kind.from_pretrained(folder)
+    task = json.loads((folder / "record.json").read_text())["config"]["task"].removesuffix("-easy")
+    if task not in TITLES:
+        raise UsageError(f"the demo knows {', '.join(TITLES)}; {name!r} was trained on {task!r}")
+    return net, {"task": task, "title": f"{TITLES[task]}, learned", "about": "Trained on examples alone."}
+
+
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays of a nested dict with dotted names.
+
+    >>> [name for name, _ in leaves({"a": {"b": np.zeros(2)}, "c": [np.zeros(1)]})]
+    ['a.b', 'c.0']
+    """
+    if isinstance(tree, dict | list):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, tree
+
+
+def script(name: str, net: Network) -> str:
+    """The JavaScript file of one network: float32, little-endian, base64, in the order of ``shapes``.
+
+    >>> from mse_fast import MatrixSE
+    >>> print(script("tiny", MatrixSE(in_classes=2, out_classes=2, feature_maps=1, blocks=1))[:50])
+    (self.MSE_NETWORKS ||= {})["tiny"] = {"config": {"
+    """
+    arrays = [(key, np.asarray(value, dtype="<f4")) for key, value in leaves(to_reference(net))]
+    stored = {
+        "config": {key: net.config[key] for key in KEPT if key in net.config},
+        "shapes": [[key, list(value.shape)] for key, value in arrays],
+        "data": base64.b64encode(b"".join(value.tobytes() for _, value in arrays)).decode(),
+    }
+    return f"(self.MSE_NETWORKS ||= {{}})[{json.dumps(name)}] = {json.dumps(stored)};\n"
+
+
+def export(names: list[str], out: Path) -> list[Path]:
+    """Write every network and the index; returns the files written."""
+    menu, written = [], []
+    for name in names:
+        net, entry = find(name)
+        key = Path(name).name
+        text = script(key, net)
+        write_atomically(out / f"{key}.js", text.encode())
+        written.append(out / f"{key}.js")
+        menu.append({"name": key, **entry, "bytes": len(text)})
+    write_atomically(out / "index.js", f"self.MSE_INDEX = {json.dumps(menu, ensure_ascii=False, indent=1)};\n".encode())
+    return [*written, out / "index.js"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = OneLineParser(
+        prog="python -m mse_fast.export_web",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="networks, in the order of the page's menu")
+    parser.add_argument("--out", type=Path, default=Path("docs/explorer/networks"), help="folder to write to")
+    try:
+        options = parser.parse_args(arguments)
+        for path in export(options.names, options.out):
+            print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
+    except (UsageError, ValueError, OSError) as error:
+        fail(str(error))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
