@@ -12,6 +12,8 @@ import mse_ref
 from mse_fast import MatrixSE, MatrixSERecurrent, ShuffleExchange
 from mse_fast.benes import schedule
 from mse_fast.convert import from_authors, from_reference, to_authors, to_reference
+from mse_fast.export import load
+from mse_fast.hub import zoo_names
 from mse_fast.shuffle import flatten, shuffle, unflatten, unshuffle
 from mse_ref.handmade import transpose
 
@@ -167,6 +169,23 @@ def test_reference_parameters_survive_the_round_trip_bit_for_bit(recurrent):
     assert mse_ref.count(back) == mse_ref.count(params)
     for path in ("embedding", "blocks", "readout", "head")[: 4 if recurrent else 3]:
         np.testing.assert_equal(back[path], params[path])
+
+
+@pytest.mark.parametrize("name", zoo_names())
+def test_trained_networks_give_the_references_logits(name):
+    net = load(name).double()
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(net.config["in_classes"], size=(1, 16, 16))
+    options = {"norm": net.config["norm"], "flatten": net.config["flatten"]}
+    if isinstance(net, MatrixSERecurrent):
+        options["reinject"] = net.config["reinject"]
+        expected = mse_ref.matrix_se_recurrent(to_reference(net), tokens, 3, **options)[-1]
+        answers = [answer[-1] for answer in both_ways(net, torch.from_numpy(tokens), 3)]
+    else:
+        expected = mse_ref.matrix_se(to_reference(net), tokens, **options)
+        answers = both_ways(net, torch.from_numpy(tokens))
+    for answer in answers:
+        assert_same(answer, expected, torch.float64)
 
 
 def reference_loss(params, tokens, weights, run):
