@@ -44,12 +44,8 @@ class TaskSpec:
 SPECS: dict[str, TaskSpec] = {
     spec.name: spec
     for spec in (
-        TaskSpec(
-            "transpose", 12, 12, (4, 8, 16, 32), 2, "pad-weighted", "swap rows and columns of a rectangle"
-        ),
-        TaskSpec(
-            "rotate90", 12, 12, (4, 8, 16, 32), 2, "pad-weighted", "turn a rectangle counter-clockwise by 90°"
-        ),
+        TaskSpec("transpose", 12, 12, (4, 8, 16, 32), 2, "pad-weighted", "swap rows and columns of a rectangle"),
+        TaskSpec("rotate90", 12, 12, (4, 8, 16, 32), 2, "pad-weighted", "turn a rectangle counter-clockwise by 90°"),
         TaskSpec(
             "xor",
             4,
@@ -69,9 +65,7 @@ SPECS: dict[str, TaskSpec] = {
             "pad-weighted",
             "label every edge with the lowest edge label of its connected component",
         ),
-        TaskSpec(
-            "triangles", 3, 3, (8, 16, 32), 4, "class-balanced", "keep the edges that belong to a triangle"
-        ),
+        TaskSpec("triangles", 3, 3, (8, 16, 32), 4, "class-balanced", "keep the edges that belong to a triangle"),
         TaskSpec(
             "transitivity",
             3,
@@ -120,9 +114,7 @@ def label(name: str, tokens: np.ndarray) -> np.ndarray:
     _, solve = _oracle(name)
     tokens = np.asarray(tokens)
     if tokens.ndim != 2 or tokens.shape[0] != tokens.shape[1]:
-        raise ValueError(
-            f"tokens must be one square matrix [n, n], not {list(tokens.shape)}: pass one instance"
-        )
+        raise ValueError(f"tokens must be one square matrix [n, n], not {list(tokens.shape)}: pass one instance")
     if tokens.dtype.kind not in "iu":
         raise TypeError(f"tokens must be integers, not {tokens.dtype}: convert them with .astype(np.int64)")
     highest = SPECS[name].in_classes - 1
@@ -142,9 +134,7 @@ def check_size(spec: TaskSpec, n: int) -> None:
     ValueError: xor needs a side of at least 3, not 2: its matrices do not fit
     """
     if n < spec.min_size:
-        raise ValueError(
-            f"{spec.name} needs a side of at least {spec.min_size}, not {n}: its matrices do not fit"
-        )
+        raise ValueError(f"{spec.name} needs a side of at least {spec.min_size}, not {n}: its matrices do not fit")
 
 
 def _oracle(name: str) -> tuple[Sampler, Solver]:
