@@ -228,7 +228,10 @@ def _hint(name: str, known) -> str:
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """argparse, but a mistake is one line and exit code 2."""
+    """argparse, but a mistake is one line and exit code 2, and no option may be abbreviated."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> typing.NoReturn:
         for word in message.split():
@@ -258,7 +261,6 @@ def parse(arguments: list[str]) -> tuple[str, TrainConfig, bool]:
         description="Train a network. Run the same command again to resume it.",
         epilog=f"presets: {', '.join(presets())}",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("name", nargs="?", help="preset, or path of a TOML file; none: the defaults below")
     parser.add_argument("--fresh", action="store_true", help="start over, in a new folder")

@@ -126,7 +126,7 @@ def plot(path: Path, rows: list[dict[str, Any]], name: str, trained_to: int) -> 
     sizes = [row["size"] for row in rows]
     finish_reach(axes, sizes, trained_to if min(sizes) <= trained_to else None)
     axes.set_title(f"{name}: accuracy on fresh instances")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.08))
+    axes.legend()
     save_figure(figure, path)
 
 

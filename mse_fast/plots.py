@@ -9,6 +9,7 @@ from mse_fast.record import read_metrics
 
 # Okabe and Ito's colours, told apart by everyone; markers say the same without colour.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+NO_ERROR = 1e-5  # where a logarithmic axis shows that there was none
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -48,18 +49,20 @@ def learning_curve(folder: Path) -> None:
     top, bottom = figure.subplots(2, 1, sharex=True)
     top.semilogy([t["step"] for t in train], [max(t["loss"], 1e-6) for t in train], color=COLOURS[6], lw=0.8)
     top.set_ylabel("training loss")
+    for formatter in (top.yaxis.set_major_formatter, top.yaxis.set_minor_formatter):
+        formatter("{x:g}")
     for i, n in enumerate(looks[-1]["accuracy"] if looks else []):
         steps = [look["step"] for look in looks]
-        errors = [max(1 - look["accuracy"][n], 1e-5) for look in looks]
+        errors = [max(1 - look["accuracy"][n], NO_ERROR) for look in looks]
         style = {"color": COLOURS[i % 7], "marker": MARKERS[i % 7], "ms": 4, "lw": 1.2}
         bottom.semilogy(steps, errors, label=f"{n}×{n}", **style)
     bottom.set_ylabel("error on fresh instances")
     bottom.set_xlabel("step")
+    bottom.set_yscale("log")  # also when nothing was evaluated yet
+    bottom.set_ylim(NO_ERROR / 1.5, 1.5)
+    bottom.set_yticks([1, 1e-1, 1e-2, 1e-3, 1e-4, NO_ERROR], ["1", "0.1", "0.01", "0.001", "0.0001", "none"])
     if looks:
-        bottom.legend(title="size", ncols=2, fontsize="small")
-        bottom.text(
-            0.01, 0.02, "the lowest line, 1e-5, means: no mistake", transform=bottom.transAxes, fontsize="small"
-        )
+        bottom.legend(title="size", ncols=2, fontsize="small", loc="upper right")
     for axes in (top, bottom):
         tidy(axes)
     for kind in ("svg", "png"):
@@ -82,11 +85,12 @@ def finish_reach(axes: Any, sizes: list[int], trained_to: int | None) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(n) for n in sizes])
     axes.minorticks_off()
-    axes.set_ylim(-0.03, 1.05)
+    axes.set_ylim(-0.03, 1.12)
+    axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     axes.set_xlabel("size n of the n×n matrix")
     axes.set_ylabel("accuracy")
     if trained_to:
         axes.axvspan(min(sizes) / 1.2, trained_to * 1.19, color="0.9", zorder=0)
-        axes.text(min(sizes), 0.0, "sizes trained on", fontsize="small", color="0.35")
+        axes.text(min(sizes), 1.055, "sizes trained on", fontsize="small", color="0.35")
     axes.set_xlim(min(sizes) / 1.2, max(sizes) * 1.2)
     tidy(axes)

@@ -142,7 +142,7 @@ def figure_of(path: Path, task: str, runs: dict[str, list[dict[str, Any]]], pape
     trained_to = max(n for same in runs.values() for n in same[0]["record"]["config"]["sizes"])
     finish_reach(axes, sorted(sizes), trained_to)
     axes.set_title(task)
-    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 0.08))
+    axes.legend(fontsize="small")
     save_figure(figure, path)
 
 
