@@ -26,6 +26,9 @@ TASKS: dict[str, str] = {
     "transitivity": "mse_fast.tasks.graph:Transitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
     "sudoku-easy": "mse_fast.tasks.sudoku:EasySudoku",
+    "cifar10": "mse_fast.tasks.images:Cifar10",
+    "cifar10-patches": "mse_fast.tasks.images:Cifar10Patches",
+    "digits": "mse_fast.tasks.images:Digits",
 }
 
 
