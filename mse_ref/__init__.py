@@ -26,6 +26,7 @@
 
 Read network.py first. recurrent.py repeats the network (Sudoku), sequence.py is the 1D original, params.py
 has shapes and initial values, and three files prove things: receptive.py, routing.py and handmade.py.
+losses.py and metrics.py say what is trained and reported, tasks/ holds the problems with their oracles.
 Works on NumPy, CuPy and any other array-API library; arrays stay in the library they came from.
 """
 

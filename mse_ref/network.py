@@ -7,17 +7,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from array_api_compat import device
 
 from mse_ref.arrays import Array, exponent, namespace
 from mse_ref.benes import benes_block
-from mse_ref.params import check_params
+from mse_ref.params import Params, check_params
 from mse_ref.zorder import flatten as to_sequence
 from mse_ref.zorder import unflatten as to_matrix
-
-Params = dict[str, Any]
 
 
 def matrix_se(params: Params, tokens: Array, *, norm: str = "feature", flatten: str = "zorder") -> Array:

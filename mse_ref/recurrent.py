@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 from mse_ref.arrays import Array, namespace
-from mse_ref.network import Params, benes_blocks, check_square, embed, readout
-from mse_ref.params import check_params
+from mse_ref.network import benes_blocks, check_square, embed, readout
+from mse_ref.params import Params, check_params
 from mse_ref.switch import gelu
 from mse_ref.zorder import flatten as to_sequence
 from mse_ref.zorder import unflatten as to_matrix

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mse_ref.arrays import Array, exponent, namespace
 from mse_ref.benes import benes_block
-from mse_ref.network import Params
-from mse_ref.params import check_params
+from mse_ref.params import Params, check_params
 from mse_ref.switch import switch
 
 FIRST_STEP = {"right": 1, "left": -1}

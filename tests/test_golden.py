@@ -94,6 +94,13 @@ def test_without_smoothing_and_weights_the_loss_is_the_mean_negative_log_probabi
     assert_allclose(cross_entropy(logits, labels, smoothing=0.0, weighting="none"), expected)
 
 
+def test_classes_too_rare_to_count_weigh_as_if_seen_once():
+    """One cell, three classes: smoothed counts 0.9, 0.05 and 0.05 all rise to 1, so every weight is C = 3."""
+    logits, labels = np.array([[0.3, -0.2, 0.5]]), np.array([0])
+    plain = cross_entropy(logits, labels, weighting="none")
+    assert_allclose(cross_entropy(logits, labels, weighting="balanced"), 3 * plain)
+
+
 def test_padding_alone_counts_as_solved():
     empty = np.zeros((2, 4, 4), int)
     assert accuracy(empty, empty) == 1.0
