@@ -47,6 +47,11 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def own_arguments(variables: dict[str, Any]) -> dict[str, Any]:
+    """A constructor's arguments, from its ``locals()`` before it makes variables of its own."""
+    return {name: value for name, value in variables.items() if name not in ("self", "__class__")}
+
+
 class Pretrained(HubMixin):
     """``save_pretrained`` and ``from_pretrained`` for a module that keeps its constructor arguments in ``config``."""
 

@@ -6,14 +6,14 @@ The embedding and the readout act on each cell alone, so the Z-order permutation
 (tokens before the embedding, logits after the readout) instead of the features: the result is the same.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mse_fast.benes import BenesBlock
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.shuffle import flatten, unflatten
 
 FLATTENINGS = ("zorder", "raster")
@@ -162,18 +162,7 @@ class MatrixSE(Pretrained, nn.Module):
         checkpointing: bool = False,
     ):
         super().__init__()
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "in_features": in_features,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "blocks": blocks,
-            "norm": norm,
-            "dropout": dropout,
-            "block_dropout": block_dropout,
-            "flatten": flatten,
-            "checkpointing": checkpointing,
-        }
+        self.arguments = own_arguments(locals())
         self.flatten = check_flatten(flatten)
         self.stack = matrix_stack(
             in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing

@@ -1,11 +1,11 @@
 """The recurrent Matrix-SE: the same blocks applied again and again, an answer after every step (Sudoku)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import Readout, check_flatten, matrix_stack, to_sequence
 from mse_fast.shuffle import unflatten
 from mse_fast.switch import GELU_SLOPE
@@ -55,20 +55,7 @@ class MatrixSERecurrent(Pretrained, nn.Module):
         reinject: bool = False,
     ):
         super().__init__()
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "in_features": in_features,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "blocks": blocks,
-            "norm": norm,
-            "dropout": dropout,
-            "block_dropout": block_dropout,
-            "flatten": flatten,
-            "checkpointing": checkpointing,
-            "steps": steps,
-            "reinject": reinject,
-        }
+        self.arguments = own_arguments(locals())
         self.flatten, self.steps, self.reinject = check_flatten(flatten), check_steps(steps), reinject
         self.stack = matrix_stack(
             in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing

@@ -1,12 +1,12 @@
 """The one-dimensional network: Neural/Residual Shuffle-Exchange on sequences of length 2^k, pairs instead of fours."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mse_fast.benes import BenesBlock
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import BlockStack, Embed, Readout
 from mse_fast.switch import Switch
 
@@ -45,19 +45,9 @@ class ShuffleExchange(Pretrained, nn.Module):
         checkpointing: bool = False,
     ):
         super().__init__()
+        self.arguments = own_arguments(locals())
         if layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, got {layout!r}")
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "in_features": in_features,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "blocks": blocks,
-            "layout": layout,
-            "norm": norm,
-            "dropout": dropout,
-            "checkpointing": checkpointing,
-        }
         rse = layout == "rse"
         norm, first = ("rse", "left") if rse else (norm, "right")
         benes = [
