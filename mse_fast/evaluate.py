@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from mse_fast.checkpoint import write_json
@@ -58,6 +58,16 @@ def instances_for(n: int) -> int:
     return 100 if n <= 256 else 20
 
 
+def gin_cells(task: str, inputs: Tensor) -> Tensor | None:
+    """The cells on which the paper scores GIN: edges, and for transitivity all pairs of vertices.
+
+    >>> gin_cells("triangles", torch.tensor([[2, 1, 0]])).tolist()
+    [[False, True, False]]
+    """
+    cells = {"components": inputs > 1, "triangles": inputs == 1, "transitivity": inputs > 0}
+    return cells.get(task)
+
+
 @torch.no_grad()
 def evaluate_size(
     model: nn.Module, task: Task, n: int, instances: int, seed: int, progress: bool = False, **options: Any
@@ -68,7 +78,7 @@ def evaluate_size(
     """
     device = next(model.parameters()).device
     chunk = max(1, min(instances, CELLS // (n * n)))
-    right, counted = [], []
+    right, counted, edges = [], [], []
     with tqdm(total=instances, desc=f"{n}×{n}", leave=False, disable=not progress) as bar:
         for start in range(0, instances, chunk):
             # a generator per chunk: the instances of a size do not depend on which other sizes are tested
@@ -80,6 +90,9 @@ def evaluate_size(
             a, b = task.count_right(predicted, labels)
             right += a.tolist()
             counted += b.tolist()
+            cells = gin_cells(task.spec.name, inputs)
+            if cells is not None:
+                edges.append([int((cells & (predicted == labels)).sum()), int(cells.sum())])
             bar.update(len(labels))
     good, all_ = np.array(right), np.array(counted)
     low, high = bootstrap(good, all_)
@@ -87,7 +100,11 @@ def evaluate_size(
     solved_low, solved_high = wilson(solved, instances)
     row = {"size": n, "accuracy": float(good.sum() / max(all_.sum(), 1)), "solved": solved / instances}
     row |= {"instances": instances, "accuracy_low": low, "accuracy_high": high}
-    return row | {"solved_low": solved_low, "solved_high": solved_high}
+    row |= {"solved_low": solved_low, "solved_high": solved_high}
+    if edges:
+        edge_right, edge_count = np.sum(edges, axis=0)
+        row["edge_accuracy"] = float(edge_right / max(edge_count, 1))
+    return row
 
 
 HEADER = "   size   accuracy  95 % interval    solved  95 % interval    instances"

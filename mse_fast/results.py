@@ -72,19 +72,20 @@ def average(records: list[dict[str, Any]]) -> Rows:
             by_size[row["size"]].append(row)
     rows = []
     for n, same in sorted(by_size.items()):
-        mean = {key: sum(row[key] for row in same) / len(same) for key in ("accuracy", "solved")}
+        scored = [key for key in ("accuracy", "solved", "edge_accuracy") if key in same[0]]
+        mean = {key: sum(row[key] for row in same) / len(same) for key in scored}
         scores = [row["accuracy"] for row in same]
         spread = {"accuracy_low": min(scores), "accuracy_high": max(scores)}
         rows.append({"size": n, **mean, "instances": sum(row["instances"] for row in same), **spread})
     return rows
 
 
-def recipes(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Records that differ in the seed alone, under one name."""
+def recipes(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Records of the same name side by side: one recipe, several seeds."""
     found = defaultdict(list)
     for record in records:
         found[record["name"]].append(record)
-    return dict(found)
+    return list(found.values())
 
 
 def model_of(record: dict[str, Any]) -> str:
@@ -101,45 +102,68 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def score_table(task: str, runs: dict[str, list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> list[str]:
+def score_table(task: str, runs: list[list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> list[str]:
     """One task: our networks and the paper's, by size; bold where ours is at least the paper's."""
-    models = dict.fromkeys([model_of(same[0]) for same in runs.values()])
-    measure = next(
-        iter(next((rows for (t, _), rows in paper.items() if t == task), [{}])[0].keys() - {"size"}), "accuracy"
-    )
+    theirs = {model: rows for (t, model), rows in paper.items() if t == task}
+    measure = "solved" if any("solved" in rows[0] for rows in theirs.values()) else "accuracy"
     shown: list[tuple[str, dict[int, str]]] = []
-    for name, same in runs.items():
-        theirs = {row["size"]: row[measure] for row in paper.get((task, model_of(same[0])), [])}
-        cells = {}
-        for row in average(same):
-            text = cut(row[measure])
-            better = row["size"] in theirs and round(row[measure], 2) >= theirs[row["size"]]
-            cells[row["size"]] = f"**{text}**" if better else text
-        seeds = f", {len(same)} seeds" if len(same) > 1 else ""
-        shown.append((f"{TITLES.get(model_of(same[0]), model_of(same[0]))} (`{name}`{seeds})", cells))
-    for model in [*models, *[m for t, m in paper if t == task and m not in models]]:
-        rows = paper.get((task, model), [])
-        if rows:
-            shown.append((f"{TITLES.get(model, model)} in the paper", {r["size"]: f"{r[measure]:.2f}" for r in rows}))
+    for same in runs:
+        who = title(same[0]) + (f", mean of {len(same)} seeds" if len(same) > 1 else "")
+        rows = average(same)
+        goal = {row["size"]: row[measure] for row in theirs.get(model_of(same[0]), [])}
+        by_edges = "edge_accuracy" in rows[0]
+        # GIN is compared with the paper's GIN on the cells the paper counts
+        key = "edge_accuracy" if by_edges and model_of(same[0]) == "gin" else measure
+        cells = {row["size"]: mark(row[measure], goal.get(row["size"]) if key == measure else None) for row in rows}
+        shown.append((who, cells))
+        if by_edges:
+            on_edges = {
+                row["size"]: mark(row["edge_accuracy"], goal.get(row["size"]) if key != measure else None)
+                for row in rows
+            }
+            shown.append((f"{who}, on GIN's cells", on_edges))
+    for model, rows in theirs.items():
+        who = f"{TITLES.get(model, model)} in the paper" + (", on its own cells" if model == "gin" else "")
+        shown.append((who, {row["size"]: f"{row[measure]:.{digits(row[measure])}f}" for row in rows}))
     sizes = sorted({n for _, cells in shown for n in cells})
     lines = [f"| {measure} at size | " + " | ".join(map(str, sizes)) + " |", "|---|" + "---|" * len(sizes)]
     return lines + [f"| {who} | " + " | ".join(cells.get(n, "–") for n in sizes) + " |" for who, cells in shown]
 
 
-def figure_of(path: Path, task: str, runs: dict[str, list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> None:
+def digits(value: float) -> int:
+    """How many digits the paper gives: two, or three."""
+    return 2 if round(value, 2) == value else 3
+
+
+def mark(value: float, goal: float | None) -> str:
+    """A number, bold when it reaches the paper's in the digits that one has.
+
+    >>> mark(0.9961, 1.0), mark(0.9949, 1.0), mark(0.9654, 0.966), mark(0.5, None)
+    ('**0.9961**', '0.9949', '0.9654', '0.5000')
+    """
+    reached = goal is not None and round(value, digits(goal)) >= goal
+    return f"**{cut(value)}**" if reached else cut(value)
+
+
+def title(record: dict[str, Any]) -> str:
+    model = model_of(record)
+    return f"{TITLES.get(model, model)} (`{record['name']}`)"
+
+
+def figure_of(path: Path, task: str, runs: list[list[dict[str, Any]]], paper: dict[tuple[str, str], Rows]) -> None:
     """Accuracy by size: ours in full lines, the paper's dashed, each with its own marker."""
     figure = new_figure()
     axes = figure.subplots()
     sizes: set[int] = set()
-    for place, (name, same) in enumerate(runs.items()):
+    for place, same in enumerate(runs):
         rows = average(same)
-        reach_curve(axes, rows, f"{TITLES.get(model_of(same[0]), model_of(same[0]))} ({name})", place)
+        reach_curve(axes, rows, title(same[0]).replace("`", ""), place)
         sizes |= {row["size"] for row in rows}
     for place, model in enumerate(m for t, m in paper if t == task and "accuracy" in paper[t, m][0]):
         label = f"{TITLES.get(model, model)} in the paper"
         reach_curve(axes, paper[task, model], label, len(runs) + place, linestyle="--", fillstyle="none")
         sizes |= {row["size"] for row in paper[task, model]}
-    trained_to = max(n for same in runs.values() for n in same[0]["record"]["config"]["sizes"])
+    trained_to = max(n for same in runs for n in same[0]["record"]["config"]["sizes"])
     finish_reach(axes, sorted(sizes), trained_to)
     axes.set_title(task)
     axes.legend(fontsize="small")
@@ -149,7 +173,7 @@ def figure_of(path: Path, task: str, runs: dict[str, list[dict[str, Any]]], pape
 def csv_of(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows]) -> str:
     """Every number as one line: whose, which task, network and size, and what."""
     columns = ["source", "task", "model", "name", "seed", "size", "accuracy", "accuracy_low", "accuracy_high"]
-    columns += ["solved", "solved_low", "solved_high", "instances"]
+    columns += ["solved", "solved_low", "solved_high", "edge_accuracy", "instances"]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
@@ -179,19 +203,29 @@ def training_table(records: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def counts(records: list[dict[str, Any]]) -> str:
+    """How many instances, in words."""
+    small = [row["instances"] for record in records for row in record["rows"] if row["size"] <= 256]
+    large = [row["instances"] for record in records for row in record["rows"] if row["size"] > 256]
+    text = f"at least {min(small)} per size" if small else ""
+    return text + (f" up to 256 and {min(large)} above" if large else "")
+
+
 def document(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows], source: str, figures: Path) -> str:
     """The page."""
     known = [task for task in ORDER if any(record["task"] == task for record in records)]
     tasks = known + sorted({record["task"] for record in records} - set(known))
+    trained_to = max(n for record in records for n in record["record"]["config"]["sizes"])
     lines = [
         "# Results",
         "",
         "<!-- Made by `python -m mse_fast.results` from results/*.json and results/paper.toml; edit those instead. -->",
         "",
-        "Each row is one evaluation on fresh instances, at least 100 per size to 256 and 20 above. No network was",
-        "trained on a side above 32. `accuracy` is the authors': the share of right cells, not counting those where",
+        f"Every number is from fresh instances: {counts(records)}.",
+        f"No network was trained on a side above {trained_to}.",
+        "`accuracy` is the authors': the share of right cells, not counting those where",
         "label and answer are both padding. Numbers are cut, not rounded, after four digits: 1.0000 means no mistake.",
-        "**Bold** is at least the paper's number, to its two digits. Shaded bands are 95 % intervals over instances",
+        "**Bold** is at least the paper's number, to its digits. Shaded bands are 95 % intervals over instances",
         "(or the range over seeds). All numbers, with intervals and solved instances: [results.csv](results.csv).",
         "",
         f"The paper: {source}.",
@@ -200,9 +234,12 @@ def document(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows], 
     for task in tasks:
         runs = recipes([record for record in records if record["task"] == task])
         name = f"results-{task.replace(':', '-')}.svg"
-        figure_of(figures / name, task, runs, paper)
-        alt = f"Accuracy of {task} by size, ours and the paper's; the numbers are in the table below."
-        lines += [f"## {task}", "", f"![{alt}](figures/{name})", "", *score_table(task, runs, paper), ""]
+        lines += [f"## {task}", ""]
+        if len({row["size"] for same in runs for row in average(same)}) > 1:
+            figure_of(figures / name, task, runs, paper)
+            alt = f"Accuracy of {task} by size, ours and the paper's; the numbers are in the table below."
+            lines += [f"![{alt}](figures/{name})", ""]
+        lines += [*score_table(task, runs, paper), ""]
     lines += ["## How each network was trained", "", *training_table(records), ""]
     return "\n".join(lines)
 

@@ -1,0 +1,122 @@
+"""The results page says what the records say."""
+
+import csv
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from mse_fast.results import main, read_paper
+
+PAPER = Path(__file__).parents[1] / "results" / "paper.toml"
+
+
+def record(name="transpose", task="transpose", model="matrix-se", seed=0, **scores):
+    rows = [
+        {
+            "size": int(n[1:]),
+            "accuracy": a,
+            "solved": a / 2,
+            "instances": 100,
+            "accuracy_low": a - 0.1,
+            "accuracy_high": a,
+        }
+        for n, a in scores.items()
+    ]
+    run = {"command": f"python -m mse_fast.train {name}", "config": {"model": model, "sizes": [4, 8]}, "seed": seed}
+    run |= {"parameters": 1234, "step": 500, "wall_seconds": 130, "hardware": "a CPU", "commit": "0123456789abcdef"}
+    return {"name": name, "task": task, "rows": rows, "record": run}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes records, makes the page, returns its table rows by first cell, and the folder."""
+
+    def make(*records):
+        folder = tmp_path / "records"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(PAPER, folder)
+        for i, content in enumerate(records):
+            (folder / f"{i}.json").write_text(json.dumps(content))
+        assert main(["--records", str(folder), "--out", str(tmp_path / "out")]) == 0
+        page = (tmp_path / "out" / "results.md").read_text()
+        lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+        return {cells[0]: cells[1:] for cells in lines}, tmp_path / "out"
+
+    return make
+
+
+def test_ours_and_the_papers_numbers_stand_side_by_side_and_only_reached_goals_are_bold(write):
+    rows, _ = write(record(n4=1.0, n64=0.99994, n1024=0.98))
+    assert rows["accuracy at size"] == ["4", "8", "16", "32", "64", "128", "256", "512", "1024"]
+    assert rows["Matrix-SE (`transpose`)"] == ["**1.0000**", "–", "–", "–", "**0.9999**", "–", "–", "–", "0.9800"]
+    assert rows["Matrix-SE in the paper"] == ["1.00"] * 9
+    assert rows["ResNet-29 in the paper"][-1] == "0.05"
+    assert rows["`transpose`"] == [
+        "`python -m mse_fast.train transpose`",
+        "1,234",
+        "500",
+        "3 min",
+        "a CPU",
+        "0",
+        "0123456789",
+    ]
+
+
+def test_seeds_of_one_recipe_are_averaged(write):
+    rows, _ = write(record(n4=1.0, n8=0.9), record(seed=1, n4=0.5, n8=0.7))
+    assert rows["Matrix-SE (`transpose`), mean of 2 seeds"][:2] == ["0.7500", "0.8000"]
+
+
+def test_a_gin_is_compared_with_the_papers_on_the_cells_the_paper_counts(write):
+    gin = record("gin-triangles", "triangles", "gin", n8=0.5)
+    gin["rows"][0]["edge_accuracy"] = 0.95
+    rows, _ = write(gin)
+    assert rows["GIN (`gin-triangles`)"][0] == "0.5000"
+    assert rows["GIN (`gin-triangles`), on GIN's cells"][0] == "**0.9500**"
+
+
+def test_sudoku_is_compared_by_solved_puzzles(write):
+    rows, out = write(record("sudoku", "sudoku", "matrix-se-recurrent", n9=1.0))
+    assert rows["solved at size"] == ["9"]
+    assert rows["recurrent Matrix-SE (`sudoku`)"] == ["0.5000"]
+    assert rows["recurrent Matrix-SE in the paper"] == ["0.966"]
+    assert not list(out.rglob("*sudoku*")), "one point makes no figure"
+
+
+def test_every_number_is_in_the_table_for_programs(write):
+    _, out = write(record(n4=0.25))
+    with open(out / "results.csv") as file:
+        lines = list(csv.DictReader(file))
+    ours = [line for line in lines if line["source"] == "here"]
+    assert [(line["task"], line["size"], line["accuracy"], line["instances"]) for line in ours] == [
+        ("transpose", "4", "0.25", "100")
+    ]
+    theirs = {
+        (line["task"], line["model"], line["size"]): line["accuracy"] for line in lines if line["source"] == "paper"
+    }
+    assert theirs["rotate90", "matrix-se", "1024"] == "0.19"
+
+
+def test_the_page_is_the_same_whenever_it_is_made(write):
+    _, out = write(record(n4=0.25, n8=0.5))
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    write(record(n4=0.25, n8=0.5))
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert ElementTree.fromstring((out / "figures" / "results-transpose.svg").read_text()).tag.endswith("svg")
+
+
+def test_other_json_files_are_left_out(write):
+    rows, _ = write(record(n4=1.0), {"benchmark": [1, 2, 3]}, [4, 5])
+    assert "`transpose`" in rows
+
+
+def test_the_papers_rows_are_as_long_as_its_sizes():
+    source, rows = read_paper(PAPER)
+    assert "2006.15892" in source
+    lengths = {key: len(value) for key, value in rows.items()}
+    assert lengths["transpose", "matrix-se"] == 9 and lengths["components", "matrix-se"] == 8
+    assert lengths["transitivity", "gin"] == 7  # it ran out of memory at 1024
+    assert {task for task, model in rows if model == "matrix-se"} >= {"transpose", "rotate90", "xor", "squaring"}
