@@ -17,7 +17,9 @@ from typing import Any
 from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.evaluate import cut
 from mse_fast.hub import write_atomically
+from mse_fast.images import report as images
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
+from mse_fast.sudoku import report as sudoku
 
 TITLES = {"matrix-se": "Matrix-SE", "matrix-se-recurrent": "recurrent Matrix-SE", "resnet29": "ResNet-29"}
 TITLES |= {"gin": "GIN", "rse": "RSE", "attention": "attention"}
@@ -256,6 +258,8 @@ def main(arguments: list[str] | None = None) -> int:
         records = read_records(options.records)
         source, paper = read_paper(options.records / "paper.toml")
         text = document(records, paper, source, options.out / "figures")
+        others = sudoku.section(options.records, options.out / "figures") + images.section(options.records)
+        text += "".join(f"\n{line}" for line in others)
         write_atomically(options.out / "results.csv", csv_of(records, paper).encode())
         write_atomically(options.out / "results.md", text.encode())
     except UsageError as error:

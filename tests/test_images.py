@@ -3,13 +3,14 @@
 import hashlib
 import io
 import pickle
+import shutil
 import tarfile
 
 import numpy as np
 import pytest
 import torch
 
-from mse_fast.images import __main__ as command
+from mse_fast.images import report as command
 from mse_fast.images.classifier import ImageClassifier, join_patches
 from mse_fast.images.reader import OFFICIAL, read_digits, read_pictures
 from mse_fast.tasks import get_task
@@ -309,6 +310,10 @@ def test_a_short_training_run_learns_digits_and_is_tested_on_the_test_set(tmp_pa
     said = capsys.readouterr().out.strip().split("\n")[-1]
     assert "360 pictures" in said or "359 pictures" in said
     assert float(said.split()[2]) > 0.8
+    assert command.section(tmp_path) == []
+    shutil.copy("test.json", "digits.json")
+    page = "\n".join(command.section(tmp_path))
+    assert f"| `digits` | {said.split()[2]} |" in page and "scikit-learn digits" in page
     with pytest.raises(SystemExit) as stop:
         command.main(["no-such-run"])
     assert stop.value.code == 2

@@ -22,7 +22,7 @@ class ImageTask(Task):
     """What the image tasks share; a subclass says where its pictures come from and how to standardise them.
 
     Training draws from nine tenths of the training pictures; evaluations during training see the last tenth.
-    The test set is read by ``python -m mse_fast.images`` alone.
+    The test set is read by ``python -m mse_fast.images.report`` alone.
     """
 
     mean: ClassVar[Any]

@@ -1,6 +1,10 @@
-"""Test accuracy of an image model: ``python -m mse_fast.images RUN --data PATH``."""
+"""Test accuracy of an image model: ``python -m mse_fast.images.report RUN --data PATH --json results/cifar10.json``.
+
+`section` turns such records into a part of ``docs/results.md``.
+"""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,12 @@ from mse_fast.record import command, commit, hardware, now, versions
 from mse_fast.tasks import get_task
 from mse_fast.tasks.images import ImageTask
 
+RECORDS = ("digits.json", "cifar10.json")
+PAPER = "78 % (the paper, original pictures)"
+
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = OneLineParser(prog="python -m mse_fast.images", description=(__doc__ or "").partition("\n")[0])
+    parser = OneLineParser(prog="python -m mse_fast.images.report", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("name", help="a run folder, the name of a run in runs/, or a trained network of the zoo")
     parser.add_argument("--data", metavar="PATH", help="CIFAR-10 archive, or folder or tar file of pictures")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record of the test as JSON")
@@ -48,9 +55,30 @@ def test(name: str, options: argparse.Namespace) -> dict[str, Any]:
     low, high = wilson(right, len(pictures.test))
     result: dict[str, Any] = {"accuracy": right / len(pictures.test), "accuracy_low": low, "accuracy_high": high}
     result |= {"pictures": len(pictures.test), "source": pictures.source}
-    about: dict[str, Any] = {"command": command("images", options.arguments), "commit": commit(), "date": now()}
+    about: dict[str, Any] = {"command": command("images.report", options.arguments), "commit": commit(), "date": now()}
     about |= {"hardware": hardware(torch.device("cpu")), "versions": versions()}
     return {"name": record["name"], "task": config.task, "test": result, "evaluation": about, "record": record}
+
+
+def section(records: Path) -> list[str]:
+    """Markdown lines on the image models for ``docs/results.md``; none when there are no records."""
+    found = [json.loads((records / name).read_text()) for name in RECORDS if (records / name).exists()]
+    if not found:
+        return []
+    lines = [
+        "## Pictures",
+        "",
+        "Accuracy on the whole test set, which no training and no choice has seen. The readout,",
+    ]
+    lines += ["which the paper leaves open, is the mean over all cells followed by one linear layer.", ""]
+    lines += ["| name | test accuracy | 95 % interval | test pictures | source | parameters | steps |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for made in found:
+        test, run = made["test"], made["record"]
+        span = f"{test['accuracy_low']:.4f}-{test['accuracy_high']:.4f}"
+        who = f"| `{made['name']}` | {test['accuracy']:.4f} | {span} | {test['pictures']:,} | {test['source']} "
+        lines += [who + f"| {run['parameters']:,} | {run['step']:,} |"]
+    return [*lines, "", f"For comparison, CIFAR-10: {PAPER}.", ""]
 
 
 def main(arguments: list[str] | None = None) -> int:
