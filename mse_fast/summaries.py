@@ -1,0 +1,94 @@
+"""Short tables inside written pages: the zoo in the README, the experiments in the recipe.
+
+A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` and is replaced whole; the prose around it stays.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mse_fast.config import TrainConfig, UsageError, load_preset
+from mse_fast.evaluate import cut
+from mse_fast.hub import write_atomically
+
+Rows = list[dict[str, Any]]
+TELLING = (
+    *("task", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
+    *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed"),
+)
+
+
+def fill(path: Path, sections: dict[str, str]) -> None:
+    """Replace the named parts of a page; a page without any of them is a mistake."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    found = 0
+    for name, made in sections.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        parts = re.split(f"{re.escape(begin)}.*?{re.escape(end)}", text, flags=re.DOTALL)
+        text = f"{begin}{made}\n{end}".join(parts)
+        found += len(parts) - 1
+    if not found:
+        raise UsageError(f"{path} has no line <!-- {' | '.join(sections)} --> to fill in after")
+    write_atomically(path, text.encode())
+
+
+def zoo_table(runs: dict[str, Rows], paper: dict[str, Rows]) -> str:
+    """Accuracy by task and size, the paper's in brackets; sizes to 32 share a column, which shows the worst.
+
+    >>> ours = {"xor": [{"size": n, "accuracy": a} for n, a in ((16, 1.0), (32, 0.99), (64, 0.5))]}
+    >>> print(zoo_table(ours, {"xor": [{"size": 32, "accuracy": 1.0}, {"size": 64, "accuracy": 0.96}]}))
+    | task | to 32 | 64 |
+    |---|---|---|
+    | xor | 0.9900 (1.00) | 0.5000 (0.96) |
+    """
+    columns = sorted({max(32, row["size"]) for rows in runs.values() for row in rows})
+    lines = ["| task | " + " | ".join(f"to {n}" if n == 32 else str(n) for n in columns) + " |"]
+    lines += ["|---|" + "---|" * len(columns)]
+    for task, rows in runs.items():
+        ours, theirs = worst_by_column(rows), worst_by_column(paper.get(task, []))
+        cells = [f"{cut(ours[n])} ({theirs[n]:.2f})" if n in ours and n in theirs else "–" for n in columns]
+        lines.append(f"| {task} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def worst_by_column(rows: Rows) -> dict[int, float]:
+    """The lowest accuracy of the sizes that share a column."""
+    found: dict[int, float] = {}
+    for row in rows:
+        column = max(32, row["size"])
+        found[column] = min(row["accuracy"], found.get(column, 1.0))
+    return found
+
+
+def recipe_table(records: list[dict[str, Any]]) -> str:
+    """One line an experiment: what it changed in its task's preset, how long it ran, how far it reached."""
+    sizes = sorted({row["size"] for record in records for row in record["rows"] if row["size"] >= 32})
+    lines = ["| run | differs from the preset in | steps | time | " + " | ".join(map(str, sizes)) + " |"]
+    lines += ["|---|---|---|---|" + "---|" * len(sizes)]
+    for record in records:
+        run = record["record"]
+        scores = {row["size"]: cut(row["accuracy"]) for row in record["rows"]}
+        about = f"| {record['label']} | {changes(run['config'], record['task'])} | {run['step']:,} "
+        about += f"| {run['wall_seconds'] / 60:.0f} min | "
+        lines.append(about + " | ".join(scores.get(n, "–") for n in sizes) + " |")
+    return "\n".join(lines)
+
+
+def changes(config: dict[str, Any], task: str) -> str:
+    """The settings an experiment has otherwise than its task's preset.
+
+    >>> import dataclasses
+    >>> changes(dataclasses.asdict(load_preset("transpose")) | {"dropout": 0.3}, "transpose")
+    'dropout 0.3'
+    """
+    usual: TrainConfig = load_preset(task)
+    told = []
+    for name in TELLING:
+        value, default = config.get(name), getattr(usual, name)
+        value = tuple(value) if isinstance(value, list) else value
+        if value != default and not (name == "sizes" and not default):
+            told.append(f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return ", ".join(told) or "nothing"
