@@ -165,6 +165,18 @@ class Easy:
         return (torch.ones(batch, n, n, dtype=torch.int64),) * 2
 
 
+def test_a_checkpoint_carries_every_counter_and_all_memory():
+    run, other = trainer(ema=0.9, sizes=(4, 8, 16), grow=0.9), trainer(ema=0.9, sizes=(4, 8, 16), grow=0.9, seed=1)
+    run.train_step(False)
+    run.evaluate()
+    run.active, run.perfect, run.best_loss, run.best_step, run.seconds = 3, 4, 0.5, 6, 7.5
+    other.restore(*run.state())
+    tensors, values = run.state()
+    again, same = other.state()
+    assert values.pop("config") != same.pop("config") and values == same and values["perfect"] == 4
+    assert list(tensors) == list(again) and all(torch.equal(tensors[name], again[name]) for name in tensors)
+
+
 def test_a_run_stops_early_when_all_sizes_stay_perfect():
     run = Trainer(dataclasses.replace(TINY, steps=500, lr=0.03, stop_perfect=2), Easy(), torch.device("cpu"), World())
     while run.finished() is None:
