@@ -15,7 +15,7 @@ from mse_fast.baselines.rse import RSE
 from mse_fast.bench.__main__ import all_cases, main, quick_cases
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Gemm, inputs_of
 from mse_fast.bench.gather import GatherPort
-from mse_fast.bench.measure import CLOCKS, Bench, clocked, contender_run, gemm_limit, with_peak
+from mse_fast.bench.measure import CLOCKS, Bench, contender_run, gemm_limit, peak_of
 from mse_fast.bench.report import COLUMNS, growth_exponent, read_rows, write_plot
 from mse_fast.bench.tables import SECTIONS, Rows, targets, write_markdown
 
@@ -75,13 +75,14 @@ def test_the_variants_of_matrix_se_differ_in_speed_alone(name):
         torch.testing.assert_close(result, ours(tokens), rtol=1e-4, atol=1e-5)
 
 
-def test_the_limit_counts_every_product_even_those_it_scales():
+def test_the_limit_counts_every_product_even_those_it_scales(monkeypatch):
+    monkeypatch.setattr("mse_fast.bench.measure.LARGEST", 1 << 16)
     ticks = iter(range(1000))  # a clock that advances by one per look: each product looks twice
-    run = gemm_limit((Gemm(6, 4, 3, 2), Gemm(10, 1 << 20, 128, 2)), "inference", 1e9, lambda: float(next(ticks)))
+    run = gemm_limit((Gemm(6, 4, 3, 2), Gemm(10, 1 << 20, 128, 2)), "inference", 1e6, lambda: float(next(ticks)))
     seconds = run()
     small = 6 / 6  # six products fit into the time of one turn
-    large_rows = (1 << 26) // 128
-    repeats = math.ceil(1.0 / (2.0 * large_rows * 128 * 2 / 1e9))
+    large_rows = (1 << 16) // 128
+    repeats = math.ceil(1.0 / (2.0 * large_rows * 128 * 2 / 1e6))
     large = 10 * (1 << 20) / large_rows / repeats
     assert seconds == pytest.approx(small + large)
 
@@ -94,7 +95,7 @@ def test_training_is_bounded_by_three_times_the_products():
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel keeps no high-water mark here")
 def test_the_peak_is_the_memory_a_run_touched_even_if_it_was_freed():
     def run(mib: int) -> float | None:
-        return with_peak(clocked(lambda: torch.ones(mib << 18).sum(), CLOCKS["wall"]))[1]
+        return peak_of(lambda: torch.ones(mib << 18).sum())
 
     run(1)
     assert run(200) == pytest.approx(200, abs=15)
@@ -111,28 +112,30 @@ def test_a_training_step_changes_every_weight():
     assert all(not torch.equal(old, new) for old, new in zip(before, made[0].parameters(), strict=True))
 
 
-def bench_rows(budget: float) -> list[dict]:
-    cases = [(Case("inference", n, feature_maps=4), (MATRIX_SE, "gather port", "attention")) for n in (4, 8, 16)]
-    return list(Bench(budget).run([*cases, (Case("training", 4, feature_maps=4), (MATRIX_SE, "gin"))]))
+def bench_rows(budget: float, monkeypatch) -> list[dict]:
+    monkeypatch.setattr("mse_fast.bench.measure.ENOUGH_TURNS", 2)
+    monkeypatch.setattr("mse_fast.bench.measure.ENOUGH_SECONDS", 0.0)
+    cases = [(Case("inference", n, feature_maps=4), (MATRIX_SE, "gather port", "attention")) for n in (4, 8)]
+    return list(Bench(budget).run([*cases, (Case("training", 4, feature_maps=4), (MATRIX_SE, "resnet29"))]))
 
 
-def test_every_contender_of_every_case_has_a_row_with_a_time_or_a_reason():
-    for budget in (20.0, 1e-6):
-        rows = bench_rows(budget)
+def test_every_contender_of_every_case_has_a_row_with_a_time_or_a_reason(monkeypatch):
+    for budget in (1e4, 1e-6):
+        rows = bench_rows(budget, monkeypatch)
         entered = [(r["contender"], r["mode"], r["n"]) for r in rows if not r["contender"].startswith("gemm")]
         assert sorted(entered) == sorted(
-            [(name, "inference", n) for n in (4, 8, 16) for name in (MATRIX_SE, "gather port", "attention")]
-            + [(MATRIX_SE, "training", 4), ("gin", "training", 4)]
+            [(name, "inference", n) for n in (4, 8) for name in (MATRIX_SE, "gather port", "attention")]
+            + [(MATRIX_SE, "training", 4), ("resnet29", "training", 4)]
         )
         assert all((r["seconds"] is None) == bool(r["skipped"]) for r in rows)
         assert all(set(COLUMNS) <= set(r) for r in rows)
-        if budget == 20.0:
+        if budget > 1:
             timed = [r for r in rows if r["seconds"]]
-            assert {"gemm", "gemm of attention", "gemm of gin"} <= {r["contender"] for r in timed}
+            assert {"gemm", "gemm of attention", "gemm of resnet29"} <= {r["contender"] for r in timed}
             assert all(r["ratio_to_gemm"] > 0 and r["seconds"] <= r["first_seconds"] for r in timed)
             limit = {(r["contender"], r["mode"], r["n"]): r["seconds"] for r in timed}
-            ours = next(r for r in timed if r["contender"] == MATRIX_SE and r["n"] == 16)
-            assert ours["ratio_to_gemm"] == pytest.approx(limit["gemm", "inference", 16] / ours["seconds"])
+            ours = next(r for r in timed if r["contender"] == MATRIX_SE and r["n"] == 8)
+            assert ours["ratio_to_gemm"] == pytest.approx(limit["gemm", "inference", 8] / ours["seconds"])
         else:
             assert all("budget" in r["skipped"] for r in rows)
 
@@ -143,9 +146,9 @@ def test_a_row_that_would_not_fit_into_memory_is_skipped_and_says_so(monkeypatch
     contender, case = CONTENDERS[MATRIX_SE], Case("inference", 512)
     bench.known[contender.name, "inference", 96, 1] = row(MATRIX_SE, 256, 1e-3, peak_mib=300.0)
     assert "would need about 1.2 GiB" in (bench.obstacle(contender, case, []) or "")
-    skipped = bench.line_up(case, [contender], 1.0, [])
+    skipped = bench.line_up(case, [contender], (1.0, 1.0), [])
     assert skipped[0]["seconds"] is None and "GiB" in skipped[0]["skipped"]
-    larger = bench.line_up(Case("inference", 1024), [contender], 1.0, [])
+    larger = bench.line_up(Case("inference", 1024), [contender], (1.0, 1.0), [])
     assert larger[0]["skipped"].startswith("already skipped at n=512: would need")
 
 
@@ -246,3 +249,14 @@ def test_a_mistake_on_the_command_line_is_one_line_and_exit_code_2(arguments, sa
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
+
+
+def test_the_profile_accounts_for_all_the_time_and_knows_the_products(tmp_path):
+    from mse_fast.bench.profile import REST, markdown, shares
+
+    split = shares(Case("inference", 16))
+    assert sum(split.values()) == pytest.approx(1)
+    assert max(split, key=lambda kind: split[kind]) == "matrix products"
+    assert split[REST] < 0.5
+    row = {"mode": "inference", "n": 16, "batch": 1, "feature_maps": 96, "shares": split}
+    assert f"| matrix products | {split['matrix products']:.0%} |" in markdown([row])

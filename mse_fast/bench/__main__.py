@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mse_fast.bench.contenders import MATRIX_SE, Case
+from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case
 from mse_fast.bench.measure import Bench
 from mse_fast.bench.report import read_rows, row_line, write_plot
 from mse_fast.bench.tables import write_markdown
@@ -21,20 +21,22 @@ PORT, COMPILED = "gather port", "matrix-se, compiled"
 RIVALS = ("resnet29", "gin", "attention", "rse")
 VARIANTS = ("matrix-se, out of place", "matrix-se, one chunk", "matrix-se, norm=position")
 QUICK_MINUTES = 0.6
+Entry = tuple[Case, tuple[str, ...]]
 
 
-def all_cases() -> Iterator[tuple[Case, tuple[str, ...]]]:
+def all_cases() -> Iterator[Entry]:
     """Small sizes first, so that every size teaches what the next one costs."""
     for n in SIZES:
         variants = VARIANTS if n in (64, 256, 1024) else ()
-        yield Case("inference", n), (MATRIX_SE, PORT, COMPILED, *variants, *RIVALS, "rse, gather port")
+        compiled = (COMPILED,) if n in (16, 64, 256, 1024) else ()  # every size is another graph to compile
+        yield Case("inference", n), (MATRIX_SE, PORT, *compiled, *variants, *RIVALS, "rse, gather port")
         yield Case("inference", n, feature_maps=32), (MATRIX_SE, PORT, *variants)
-        yield Case("training", n), (MATRIX_SE, PORT, COMPILED, *RIVALS)
+        yield Case("training", n), (MATRIX_SE, PORT, *compiled, *RIVALS)
         if n == 32:
             yield Case("training", n, batch=8), (MATRIX_SE, PORT, COMPILED)
 
 
-def quick_cases() -> Iterator[tuple[Case, tuple[str, ...]]]:
+def quick_cases() -> Iterator[Entry]:
     """Less than a minute: no compiler, no large matrices."""
     yield Case("inference", 16), (MATRIX_SE, PORT, *RIVALS)
     yield Case("inference", 64), (MATRIX_SE, PORT, "resnet29", "rse")
@@ -43,12 +45,28 @@ def quick_cases() -> Iterator[tuple[Case, tuple[str, ...]]]:
     yield Case("inference", 256), (MATRIX_SE,)
 
 
+def chosen(cases: Iterable[Entry], sizes: list[int], contenders: list[str]) -> Iterator[Entry]:
+    """The cases of some sizes with some contenders; an empty choice keeps all.
+
+    >>> [(case.n, names) for case, names in chosen(quick_cases(), [16], ["rse", "matrix-se"])]
+    [(16, ('matrix-se', 'rse'))]
+    """
+    for case, names in cases:
+        kept = tuple(name for name in names if not contenders or name in contenders)
+        if kept and (not sizes or case.n in sizes):
+            yield case, kept
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = OneLineParser(prog="python -m mse_fast.bench", description=__doc__, allow_abbrev=False)
+    made = OneLineParser(prog="python -m mse_fast.bench", description=__doc__)
     made.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
     made.add_argument("--quick", action="store_true", help="a few small sizes, within 60 seconds")
     made.add_argument("--budget", type=float, default=15.0, metavar="MIN", help="minutes in all (default 15)")
+    made.add_argument("--sizes", type=int, nargs="+", default=[], metavar="N", help="only these sides")
+    made.add_argument(
+        "--contenders", nargs="+", default=[], choices=CONTENDERS, metavar="NAME", help=f"only: {', '.join(CONTENDERS)}"
+    )
     made.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: PyTorch's choice)")
     made.add_argument(
         "--clock",
@@ -70,7 +88,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
         torch.set_num_threads(options.threads)
     bench = Bench(60 * (min(QUICK_MINUTES, options.budget) if options.quick else options.budget), options.clock)
     rows: list[dict[str, Any]] = []
-    for row in bench.run(quick_cases() if options.quick else all_cases()):
+    cases = quick_cases() if options.quick else all_cases()
+    for row in bench.run(chosen(cases, options.sizes, options.contenders)):
         rows.append(row)
         print(row_line(row), flush=True)
         if options.json:

@@ -36,6 +36,13 @@ class Turns:
     width: tuple[int, int]
     seconds: list[float] = field(default_factory=list)
     peak_mib: float | None = None
+    passed: float = 0.0  # seconds of the budget that the last turn took
+
+    def take(self) -> None:
+        """One more turn."""
+        began = time.monotonic()
+        self.seconds.append(self.run())
+        self.passed = time.monotonic() - began
 
 
 def clocked(work: Callable[[], Any], clock: Clock) -> Callable[[], float]:
@@ -96,8 +103,8 @@ def contender_run(contender: Contender, case: Case, clock: Clock) -> Callable[[]
     return clocked(step, clock)
 
 
-def with_peak(run: Callable[[], float]) -> tuple[float, float | None]:
-    """Seconds of a run, and the MiB by which the process grew at the worst moment (Linux only).
+def peak_of(work: Callable[[], Any]) -> float | None:
+    """Do some work; the MiB by which the process grew at the worst moment (None where the system does not say).
 
     The kernel keeps the high-water mark of the resident memory and can be told to start it afresh.
     """
@@ -108,9 +115,10 @@ def with_peak(run: Callable[[], float]) -> tuple[float, float | None]:
         Path("/proc/self/clear_refs").write_text("5")
         before = _status("VmRSS")
     except OSError:
-        return run(), None
-    seconds = run()
-    return seconds, round(max(0.0, (_status("VmHWM") - before) / MIB), 1)
+        work()
+        return None
+    work()
+    return round(max(0.0, (_status("VmHWM") - before) / MIB), 1)
 
 
 def _status(key: str) -> int:
@@ -141,7 +149,7 @@ class Bench:
         self.ends = time.monotonic() + budget_seconds
         self.clock = CLOCKS[clock]
         self.rate = gemm_rate(self.clock)
-        self.passed = self.counted = 1e-9  # seconds that passed and that the clock counted: others may work, too
+        self.passed = self.counted = 0.0  # seconds that passed and that the clock counted: others may work, too
         self.known: dict[tuple, dict[str, Any]] = {}  # the row of (contender, mode, maps, batch) at the last n
         self.compile_seconds = COMPILE_SECONDS
         self.machine = f"{hardware(torch.device('cpu'))}, torch {torch.__version__}, {clock} time"
@@ -151,7 +159,7 @@ class Bench:
 
     def slowdown(self) -> float:
         """Seconds that pass per second of the clock."""
-        return self.passed / self.counted
+        return self.passed / self.counted if self.counted else 1.0
 
     def guess(self, contender: Contender, case: Case) -> float:
         """Seconds of one turn, scaled from the last size by the number of operations."""
@@ -193,21 +201,30 @@ class Bench:
         return None
 
     def run(self, cases: Iterable[tuple[Case, tuple[str, ...]]]) -> Iterator[dict[str, Any]]:
-        """The rows of all cases; each case gets a share of the budget in proportion to its cost."""
+        """The rows of all cases; each gets a share of what is left of the budget.
+
+        The share is in proportion to the operations, but a cheap case may run for some seconds, too.
+        """
         queue = [(case, [CONTENDERS[name] for name in names]) for case, names in cases]
         costs = [sum(c.flops(case) for c in contenders) for case, contenders in queue]
         for number, (case, contenders) in enumerate(queue):
-            left, small = max(0.0, self.left()), 0.25 / (len(queue) - number)
-            share = max(left * costs[number] / sum(costs[number:]), min(ENOUGH_SECONDS, left * small))
+            shares = costs[number] / sum(costs[number:]), 0.25 / (len(queue) - number)
             later = [(other, rival) for other, rivals in queue[number + 1 :] for rival in rivals]
-            yield from self.line_up(case, contenders, share, later)
+            yield from self.line_up(case, contenders, shares, later)
 
     def line_up(
-        self, case: Case, contenders: list[Contender], share: float, later: list[tuple[Case, Contender]]
+        self,
+        case: Case,
+        contenders: list[Contender],
+        shares: tuple[float, float],
+        later: list[tuple[Case, Contender]],
     ) -> list[dict[str, Any]]:
-        """Let the contenders of a case take turns until their share of the budget is used up."""
+        """Let the contenders of a case take turns until their share of the budget is used up.
+
+        ``shares`` are fractions of what is left: one to use in any case, and one to use for a few seconds.
+        """
         limits: dict[str, Turns] = {}
-        began, players, rows = time.monotonic(), [], []
+        players, rows = [], []
         for contender in contenders:
             reason = self.obstacle(contender, case, later)
             if reason:
@@ -220,21 +237,22 @@ class Bench:
                 run = gemm_limit(gemms, case.mode, self.rate, self.clock)
                 limit = Turns(contender.limit, run, gemms, contender.width(case))
                 limits[contender.limit] = limit
-                limit.seconds.append(run())
+                limit.take()
             player = Turns(contender.name, contender_run(contender, case, self.clock), gemms, contender.width(case))
-            started = time.monotonic()
-            first, player.peak_mib = with_peak(player.run)
-            player.seconds.append(first)
-            self.passed += time.monotonic() - started
-            self.counted += first
+            player.peak_mib = peak_of(player.take)
             if contender.compiled:
-                player.seconds.append(player.run())
-                self.compile_seconds = first - player.seconds[-1]
+                compiling = player.passed
+                player.take()
+                self.compile_seconds = compiling - player.passed
+            self.passed += player.passed
+            self.counted += player.seconds[-1]
             players.append((contender, player, limit))
         everyone = [player for _, player, _ in players] + list(limits.values())
-        while everyone and self._goes_on(everyone, began, share):
+        left, began = max(0.0, self.left()), time.monotonic()
+        seconds = max(left * shares[0], min(left * shares[1], ENOUGH_SECONDS * self.slowdown()))
+        while everyone and self._goes_on(everyone, began, seconds):
             for turns in everyone:
-                turns.seconds.append(turns.run())
+                turns.take()
         for contender, player, limit in players:
             row = self._row(case, contender.name, player.width, player, limit)
             self.known[self._key(contender, case)] = row
@@ -242,11 +260,11 @@ class Bench:
         rows += [self._row(case, limit.contender, limit.width, limit, limit) for limit in limits.values()]
         return rows
 
-    def _goes_on(self, everyone: list[Turns], began: float, share: float) -> bool:
+    def _goes_on(self, everyone: list[Turns], began: float, granted: float) -> bool:
         spent, turns = time.monotonic() - began, min(len(t.seconds) for t in everyone)
         if turns >= ENOUGH_TURNS and spent >= ENOUGH_SECONDS:
             return False
-        return spent + self.slowdown() * sum(min(t.seconds) for t in everyone) <= share and self.left() > 0
+        return spent + sum(t.passed for t in everyone) <= granted and self.left() > 0
 
     def _row(
         self,

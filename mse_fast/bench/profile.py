@@ -1,0 +1,93 @@
+"""Where the time goes: ``python -m mse_fast.bench.profile`` splits Matrix-SE's time by kind of operation."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case
+from mse_fast.bench.measure import CLOCKS, contender_run
+from mse_fast.bench.tables import fill, table
+from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.hub import write_atomically
+from mse_fast.record import hardware
+
+KINDS = {  # the beginning of an operator's name → what it does here
+    "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"),
+    "copies in and out of the layout": ("aten::copy_", "aten::clone", "aten::contiguous"),
+    "GELU": ("aten::silu", "aten::sigmoid"),
+    "norm": ("aten::linalg_vector_norm", "aten::rsqrt", "aten::mul_", "aten::mean", "aten::square", "aten::rms_norm"),
+    "residual": ("aten::addcmul",),
+    "optimiser": ("aten::_fused_adamw", "Optimizer"),
+}
+REST = "everything else"
+CASES = (
+    Case("inference", 64),
+    Case("inference", 64, feature_maps=32),
+    Case("inference", 256),
+    Case("inference", 256, feature_maps=32),
+    Case("training", 32, batch=8),
+)
+
+
+def kind_of(operator: str) -> str:
+    """What an operator does in Matrix-SE.
+
+    >>> kind_of("aten::addmm_"), kind_of("aten::silu_"), kind_of("aten::embedding")
+    ('matrix products', 'GELU', 'everything else')
+    """
+    return next((kind for kind, names in KINDS.items() if operator.startswith(names)), REST)
+
+
+def shares(case: Case) -> dict[str, float]:
+    """The share of each kind of operation in the time of one call, after a first one."""
+    run = contender_run(CONTENDERS[MATRIX_SE], case, CLOCKS["wall"])
+    run()
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        run()
+    spent = dict.fromkeys([*KINDS, REST], 0.0)
+    for event in recorded.key_averages():
+        spent[kind_of(event.key)] += event.self_cpu_time_total
+    return {kind: seconds / sum(spent.values()) for kind, seconds in spent.items()}
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """Kinds of operation by case, in per cent."""
+    header = ["operation"]
+    for row in rows:
+        batch = f", B={row['batch']}" if row["batch"] > 1 else ""
+        header.append(f"{row['mode']}, {row['n']}×{row['n']}{batch}, m={row['feature_maps']}")
+    return table(header, ([kind, *(f"{row['shares'][kind]:.0%}" for row in rows)] for kind in [*KINDS, REST]))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code of the command line."""
+    parser = OneLineParser(prog="python -m mse_fast.bench.profile", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the shares to this file")
+    parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="measure nothing, read these shares")
+    parser.add_argument("--markdown", type=Path, metavar="DOC", help="refill the table between the markers of DOC")
+    options: argparse.Namespace = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if options.source:
+            rows = json.loads(options.source.read_text())
+        else:
+            machine = f"{hardware(torch.device('cpu'))}, torch {torch.__version__}"
+            rows = [vars(case) | {"shares": shares(case), "machine": machine} for case in CASES]
+        if options.json:
+            write_atomically(options.json, (json.dumps(rows, indent=1) + "\n").encode())
+        if options.markdown:
+            fill(options.markdown, {"profile": markdown(rows)})
+        print(markdown(rows))
+    except UsageError as error:
+        fail(str(error))
+    except (OSError, ValueError) as error:
+        fail(f"cannot read or write a profile: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
