@@ -17,11 +17,14 @@ try:
     import jupytext
     import nbformat
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
 except ImportError as error:
     sys.exit(f"the notebooks need {error.name}: pip install 'matrix-se[notebooks]'")
 
 # Small networks gain nothing from a second thread, and two threads that wait for each other on a busy machine lose.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+__all__ = ["CellExecutionError", "build", "execute", "nbformat", "read", "stale"]
 
 HERE = Path(__file__).parent
 SOURCES = sorted(HERE.glob("[0-9][0-9]_*.py"))

@@ -41,9 +41,9 @@
   /* ---- paint and transform ---- */
 
   function painter(body, entry, net) {
-    const letter = ["33333300", "31111300", "31333300", "31113000", "31333000", "31300000", "33300000", "00000000"];
-    let rows = letter.map((line) => [...line].map((digit) => Number(digit) || 2));
-    let brush = 1;
+    const letter = ["11111111", "16666611", "16111111", "16661111", "16111111", "16111111", "11111122", "11111122"];
+    let rows = letter.map((line) => [...line].map(Number));
+    let brush = 7;
     const area = make("div", { className: "demo-boards" });
     const verdict = make("p", { className: "hint", id: "verdict" });
     verdict.setAttribute("aria-live", "polite");
@@ -121,7 +121,7 @@
     size.value = "8,8";
     size.addEventListener("change", () => {
       const [h, w] = size.value.split(",").map(Number);
-      rows = Array.from({ length: h }, (_, r) => Array.from({ length: w }, (_, c) => (rows[r] && rows[r][c]) || 2));
+      rows = Array.from({ length: h }, (_, r) => Array.from({ length: w }, (_, c) => (rows[r] && rows[r][c]) || 1));
       show();
     });
     const dice = make("button", { type: "button", textContent: "Random", onclick: () => {

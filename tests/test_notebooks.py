@@ -1,0 +1,75 @@
+"""The tutorials run from top to bottom, their stored outputs belong to their sources, and they only use the packages."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+SOURCES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
+NAMES = ["zorder", "shuffle", "switch", "benes", "network", "training", "generalization", "sudoku", "your_own_task"]
+
+
+@pytest.fixture(scope="module")
+def build():
+    spec = importlib.util.spec_from_file_location("notebooks_build", FOLDER / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_is_a_notebook_for_every_stage():
+    assert [source.stem for source in SOURCES] == [f"{i:02}_{name}" for i, name in enumerate(NAMES, start=1)]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_the_notebook_runs_from_top_to_bottom(source, build):
+    notebook = build.execute(source)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_the_stored_notebook_has_the_source_of_its_twin_and_no_errors(source, build):
+    assert not build.stale(source), f"{source.name} changed: run `make notebooks`"
+    notebook = build.nbformat.read(source.with_suffix(".ipynb"), 4)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert outputs and all(output.output_type != "error" for output in outputs)
+    assert source.with_suffix(".ipynb").stat().st_size < 700_000
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_the_notebook_defines_no_layers_and_ends_with_summary_and_exercises(source):
+    text = source.read_text()
+    tree = ast.parse(text)
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert "torch.nn.Module" not in text and "nn.Linear" not in text
+    headings = [line for line in text.splitlines() if line.startswith("# ## ")]
+    assert headings[-2:] == ["# ## Summary", "# ## Exercises"]
+    assert "<details><summary>Solutions</summary>" in text
+
+
+def test_an_error_in_a_cell_stops_the_build(build, tmp_path):
+    source = tmp_path / "10_broken.py"
+    source.write_text("# %%\nassert 1 + 1 == 3\n")
+    with pytest.raises(build.CellExecutionError, match="AssertionError"):
+        build.build(source)
+    assert not source.with_suffix(".ipynb").exists()
+
+
+def test_a_changed_source_is_noticed(build, tmp_path):
+    source = tmp_path / "10_small.py"
+    source.write_text("# %%\n1 + 1\n")
+    assert build.stale(source)
+    build.nbformat.write(build.read(source), source.with_suffix(".ipynb"))
+    assert not build.stale(source)
+    source.write_text("# %%\n1 + 2\n")
+    assert build.stale(source)
+
+
+def test_an_unknown_number_ends_with_code_2():
+    run = subprocess.run([sys.executable, FOLDER / "build.py", "77"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (2, "no notebook starts with 77\n")
