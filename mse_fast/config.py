@@ -59,7 +59,7 @@ class TrainConfig:
     reinject: bool = option(False, "recurrent networks: add the embedded input at every application")
     checkpointing: bool = option(False, "recompute activations in the backward pass: less memory, more time")
 
-    # the loss: mean over sizes (and over the applications of a recurrent network)
+    # the loss
     smoothing: float = option(0.1, "label smoothing")
     weighting: Literal["task", "pad", "balanced", "none"] = option("task", "cell weights; task: as it declares")
     pad_weight: float = option(0.1, "weight of label-0 cells under weighting=pad")
@@ -101,6 +101,11 @@ class TrainConfig:
         """Instances per step of the size at this position of ``sizes``."""
         return self.batch[0] if len(self.batch) == 1 else self.batch[position]
 
+
+# Headings of the help text, by the field each begins with.
+SECTIONS = {"task": "what to learn", "model": "the network", "steps": "the optimiser", "out": "where and how"}
+SECTIONS |= {"smoothing": "the loss: mean over sizes, and over the applications of a recurrent network"}
+SECTIONS |= {"log_every": "when to look, save and stop"}
 
 # Fields that do not change what is computed, only how far, how fast and how it is watched.
 HARMLESS = {"steps", "stop_perfect", "stop_stalled", "test_steps", "log_every", "eval_every", "eval_instances"}
@@ -259,16 +264,21 @@ def parse(arguments: list[str]) -> tuple[str, TrainConfig, bool]:
     parser = OneLineParser(
         prog="python -m mse_fast.train",
         description="Train a network. Run the same command again to resume it.",
+        usage="python -m mse_fast.train [NAME] [--fresh] [--SETTING VALUE ...]",
         epilog=f"presets: {', '.join(presets())}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("name", nargs="?", help="preset, or path of a TOML file; none: the defaults below")
+    parser.add_argument(
+        "name", nargs="?", help="preset, or path of a TOML file; without one, the values in brackets hold"
+    )
     parser.add_argument("--fresh", action="store_true", help="start over, in a new folder")
     given = arguments[0] if arguments and not arguments[0].startswith("-") else None
     base = load_preset(given) if given else TrainConfig()
     hints = typing.get_type_hints(TrainConfig)
+    section: argparse._ArgumentGroup | None = None
     for field in dataclasses.fields(TrainConfig):
-        _add_option(parser, field, hints[field.name], getattr(base, field.name))
+        if field.name in SECTIONS:
+            section = parser.add_argument_group(SECTIONS[field.name])
+        _add_option(section or parser, field, hints[field.name], getattr(base, field.name))
     values = vars(parser.parse_args(arguments))
     if values["name"] != given:
         fail(f"the preset {values['name']!r} must come first: python -m mse_fast.train {values['name']} ...")
@@ -277,8 +287,10 @@ def parse(arguments: list[str]) -> tuple[str, TrainConfig, bool]:
     return name, from_dict(chosen, source="command line"), values["fresh"]
 
 
-def _add_option(parser: argparse.ArgumentParser, field, kind: Any, default: Any) -> None:
+def _add_option(parser: argparse._ActionsContainer, field, kind: Any, default: Any) -> None:
     flag, help = "--" + field.name.replace("_", "-"), field.metadata["help"]
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    help += f" [{shown}]" if shown and kind is not bool else ""
     if kind is bool:
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=help)
     elif typing.get_origin(kind) is tuple:
