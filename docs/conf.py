@@ -49,8 +49,18 @@ def from_terminal(app, what, name, obj, options, lines: list[str]) -> None:
             elif above and not _introduced(lines, number):
                 line, indented = line.lstrip(), False
         literal = indented or (literal and not line.strip())
-        shown.append(line if indented or "``" in line or ">>>" in line else line.replace("|", "\\|"))
+        shown.append(line if indented or ">>>" in line else _bars(line))
     lines[:] = shown
+
+
+def _bars(line: str) -> str:
+    """Bars outside of code are just bars.
+
+    >>> _bars("of length |i|, ``a | b``")
+    'of length \\\\|i\\\\|, ``a | b``'
+    """
+    parts = line.split("``")
+    return "``".join(part if number % 2 else part.replace("|", r"\|") for number, part in enumerate(parts))
 
 
 def _introduced(lines: list[str], number: int) -> bool:

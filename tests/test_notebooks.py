@@ -1,4 +1,4 @@
-"""The tutorials run from top to bottom, their stored outputs belong to their sources, and they only use the packages."""
+"""The tutorials run from top to bottom, their stored outputs belong to their sources, and they define no layers."""
 
 import ast
 import importlib.util
