@@ -18,12 +18,12 @@ __all__ = ["EasySudoku", "Sudoku", "reveal"]
 IN_CLASSES, OUT_CLASSES = 11, 10  # padding, empty and nine digits; padding and nine digits
 GENERATED = 200  # puzzles in the pool that stands in for a file
 GENERATED_GIVENS = 24
-EASIEST = 75  # givens at the top of the curriculum: six empty cells
-START = 60  # fewest givens when training begins
+EASIEST = 70  # most givens in training: eleven empty cells
+START = 40  # fewest givens when training begins
 
 
 class Sudoku(Task):
-    """Puzzles of 17-34 givens, reached by a curriculum that starts with nearly full grids.
+    """Puzzles of 17-34 givens, reached by a curriculum that starts with half-full grids.
 
     >>> task = Sudoku()
     >>> inputs, labels = task.sample(2, 9, torch.Generator().manual_seed(0))
@@ -32,9 +32,9 @@ class Sudoku(Task):
     True
 
     ``--data FILE`` names the pool of puzzles with solutions (see `mse_fast.sudoku.reader`); without one, a small
-    pool is generated, good enough to try things out. In training the fewest givens go linearly from 60 down
+    pool is generated, good enough to try things out. In training the fewest givens go linearly from 40 down
     to ``givens[0]`` over the first ``DESCENT`` of the run, and every puzzle's number of givens is uniform between
-    that and 75, so that easy cases are never forgotten. Evaluations draw from ``givens``.
+    that and 70, so that easy cases are never forgotten. Evaluations draw from ``givens``.
     """
 
     spec = TaskSpec("sudoku", IN_CLASSES, OUT_CLASSES, (SIDE,), SIDE, "pad-weighted", "solve a Sudoku of 17-34 givens")
