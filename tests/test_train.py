@@ -87,6 +87,16 @@ def test_looking_does_not_change_what_is_learned():
         assert torch.equal(value, weights(blind.model)[name])
 
 
+def test_evaluations_never_see_training_instances():
+    run = trainer(sizes=(8,), eval_instances=8)
+    draw, drawn = run.draw, []
+    run.draw = lambda *key: drawn.append(draw(*key)[0]) or draw(*key)
+    for action in (lambda: run.train_step(False), run.evaluate, lambda: run.train_step(False)):
+        action()
+    assert len(drawn) == 1 + 4 + 1
+    assert len(torch.unique(torch.cat(drawn), dim=0)) == 2 * len(drawn), "every instance is new"
+
+
 def test_dropout_acts_in_training_and_not_in_evaluation():
     with_dropout, without = trainer(dropout=0.5), trainer(dropout=0.0)
     assert with_dropout.evaluate() == without.evaluate()
