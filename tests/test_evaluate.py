@@ -52,10 +52,11 @@ def test_the_scores_are_those_of_the_metrics_on_the_very_instances_the_network_s
     assert row["solved_low"] <= row["solved"] < row["solved_high"]
 
 
-def test_large_instances_pass_one_at_a_time():
+def test_large_instances_pass_one_at_a_time_and_are_all_different():
     model = Oracle()
     evaluate_size(model, get_task("transpose"), 512, 3, seed=0)
     assert [len(batch) for batch in model.seen] == [1, 1, 1]
+    assert not any(torch.equal(model.seen[i], model.seen[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
 
 
 def test_a_seed_fixes_the_instances_and_another_gives_others():
