@@ -3,6 +3,9 @@
 import shutil
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 
@@ -11,6 +14,7 @@ copyright = "the Matrix-SE contributors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "explorer/*"]
 html_theme = "furo"
+html_math_renderer = "mathml"  # browsers draw it themselves: nothing is fetched, the site works offline
 html_title = "Matrix-SE"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -38,9 +42,13 @@ def from_terminal(app, what, name, obj, options, lines: list[str]) -> None:
     """Docstrings are written for a terminal. Drawings and tables, set off by a blank line and indentation, are shown
     as they are; a continued line loses its indentation; bars are no substitutions."""
     shown: list[str] = []
-    literal = section = False
+    literal = section = prompt = False
     for number, line in enumerate(lines):
         above = shown[-1].strip() if shown else ""
+        prompt = bool(line.strip()) and (prompt or line.lstrip().startswith(">>>"))  # with the output that follows
+        if prompt:
+            shown.append(line)
+            continue
         section = section or (set(above) == {"-"} and len(above) > 2)  # napoleon reads what follows
         indented = line.startswith("    ")
         if indented and not literal and not section:
@@ -49,7 +57,7 @@ def from_terminal(app, what, name, obj, options, lines: list[str]) -> None:
             elif above and not _introduced(lines, number):
                 line, indented = line.lstrip(), False
         literal = indented or (literal and not line.strip())
-        shown.append(line if indented or ">>>" in line else _bars(line))
+        shown.append(line if indented else _bars(line))
     lines[:] = shown
 
 
@@ -69,6 +77,14 @@ def _introduced(lines: list[str], number: int) -> bool:
     return above.rstrip().endswith("::") or above.lstrip().startswith((".. ", ":", "- ", "* ", ">>>", "..."))
 
 
+def formula(writer, node) -> None:
+    """A formula as MathML; ``aligned`` is ``align*`` to the converter."""
+    block = isinstance(node, nodes.math_block)
+    text = convert(node.astext().replace("{aligned}", "{align*}"), display="block" if block else "inline")
+    writer.body.append(f'<div class="math">{text}</div>' if block else text)
+    raise nodes.SkipNode
+
+
 def show_explorer(app, error) -> None:
     """The explorer is a page of its own, copied as it is."""
     if error is None and app.builder.format == "html":
@@ -77,5 +93,6 @@ def show_explorer(app, error) -> None:
 
 def setup(app) -> None:
     bring_notebooks()
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", from_terminal, priority=400)  # before napoleon
     app.connect("build-finished", show_explorer)

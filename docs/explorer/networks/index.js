@@ -1,5 +1,12 @@
 self.MSE_INDEX = [
  {
+  "name": "transpose",
+  "task": "transpose",
+  "title": "Transpose, learned",
+  "about": "Trained on examples alone.",
+  "bytes": 1057491
+ },
+ {
   "name": "handmade-transpose",
   "task": "transpose",
   "squares": false,
