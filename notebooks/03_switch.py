@@ -33,13 +33,8 @@ draw_switch()
 # %%
 m = 3
 unit = init_unit(rng, 4 * m)
-print(
-    {name: value.shape for name, value in unit.items()},
-    " sigma(s) =",
-    sigmoid(unit["s"])[0].round(3),
-    " h =",
-    round(H, 4),
-)
+print({name: value.shape for name, value in unit.items()})
+print("sigma(s) =", sigmoid(unit["s"])[0].round(3), " h =", round(H, 4))
 
 # %% [markdown]
 # ## The check: line by line

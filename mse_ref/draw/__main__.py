@@ -16,11 +16,21 @@ from mse_ref.draw import (
     draw_resnet,
     draw_route,
     draw_shuffle,
+    draw_sudoku,
     draw_switch,
     draw_zorder,
     save,
-)  # fmt: skip
+)
 from mse_ref.draw.canvas import Figure
+from mse_ref.tasks.sudoku import solutions
+
+SEVENTEEN = "000000010400000000020000000000050407008000300001090000300400200050100000000806000"
+
+
+def _sudoku() -> Figure:
+    puzzle = np.array(list(SEVENTEEN), dtype=int).reshape(9, 9)
+    return draw_sudoku(puzzle, next(solutions(puzzle)), titles=("17 givens", "the only solution"))
+
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     "network": draw_network,
@@ -33,6 +43,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "butterfly": draw_butterfly,
     "route": lambda: draw_route(np.random.default_rng(0).permutation(16)),
     "resnet": draw_resnet,
+    "sudoku": _sudoku,
 }
 
 

@@ -16,7 +16,7 @@ from mse_ref.draw.canvas import (
     canvas,
     cells,
     frame,
-)  # fmt: skip
+)
 
 
 def _chain(

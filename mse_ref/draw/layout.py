@@ -15,7 +15,7 @@ from mse_ref.draw.canvas import (
     digits_of,
     frame,
     quaternary,
-)  # fmt: skip
+)
 from mse_ref.shuffle import qrotate
 from mse_ref.zorder import zorder
 

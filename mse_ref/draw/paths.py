@@ -26,7 +26,7 @@ from mse_ref.draw.canvas import (
     frame,
     quaternary,
     wires,
-)  # fmt: skip
+)
 from mse_ref.routing import route
 from mse_ref.shuffle import qrotate
 from mse_ref.zorder import zorder
@@ -58,11 +58,16 @@ def _switch(ax: Axes, length: int, layer: int, group: int, *, face: str, edge: s
     margin = (top - bottom) / 5
     ax.add_patch(
         Rectangle(
-            (_left(layer), bottom - margin), SWITCH, top - bottom + 2 * margin,
-            facecolor=face, edgecolor=edge, lw=min(0.8, 40 / length),
-            gid=f"switch-{layer}-{group}-{state}", zorder=2,
+            (_left(layer), bottom - margin),
+            SWITCH,
+            top - bottom + 2 * margin,
+            facecolor=face,
+            edgecolor=edge,
+            lw=min(0.8, 40 / length),
+            gid=f"switch-{layer}-{group}-{state}",
+            zorder=2,
         )
-    )  # fmt: skip
+    )
 
 
 def sources(k: int, layer: int, slot: int) -> list[set[int]]:
