@@ -51,11 +51,13 @@ class TrainConfig:
     blocks: int = option(2, "number of Benes blocks b")
     norm: Literal["feature", "position"] = option("feature", "what RMSNorm averages over")
     flatten: Literal["zorder", "raster"] = option("zorder", "how the matrix becomes a sequence")
+    start: str = option("", "run, or network of the zoo, whose weights to begin with; none: random ones")
     dropout: float = option(0.1, "share of the switch units' inputs dropped in training")
     block_dropout: float = option(0.0, "share of the features dropped between blocks")
     train_steps: int = option(10, "recurrent networks: applications in training")
     test_steps: int = option(30, "recurrent networks: applications in evaluation")
     backprop_steps: int = option(0, "recurrent networks: applications a gradient flows back through; 0: all")
+    free_steps: int = option(0, "recurrent networks: up to so many applications before those, without gradients")
     reinject: bool = option(False, "recurrent networks: add the embedded input at every application")
     checkpointing: bool = option(False, "recompute activations in the backward pass: less memory, more time")
 
@@ -126,6 +128,7 @@ def check(config: TrainConfig) -> None:
     at_least |= {
         "threads": 0,
         "backprop_steps": 0,
+        "free_steps": 0,
         "stop_perfect": 0,
         "stop_stalled": 0,
         "seed": 0,

@@ -64,6 +64,15 @@ def find_folder(name: str) -> Path:
     raise UsageError(f"no run and no trained network is called {name!r}; trained ones: {', '.join(zoo_names())}")
 
 
+def begin_with(model: nn.Module, name: str) -> None:
+    """Give a network the weights of a run or of the zoo; both must have the same shape."""
+    folder = find_folder(name)
+    try:
+        load_weights(model, folder / "model.safetensors")
+    except ValueError as error:
+        raise UsageError(f"cannot start from {name}: {error}") from None
+
+
 def load_model(folder: Path, task: Any, config: TrainConfig) -> nn.Module:
     """The trained network in a folder, ready for evaluation."""
     try:

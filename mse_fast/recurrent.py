@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -62,24 +63,33 @@ class MatrixSERecurrent(Pretrained, nn.Module):
         )
         self.readout = RecurrentReadout(feature_maps, out_classes)
 
-    def forward(self, x: Tensor, steps: int | None = None, backprop_steps: int | None = None) -> list[Tensor]:
+    def forward(
+        self, x: Tensor, steps: int | None = None, backprop_steps: int | None = None, free_steps: int = 0
+    ) -> list[Tensor]:
         """Logits ``[B, H, W, out_classes]`` after every step.
 
         ``backprop_steps`` truncates back-propagation: the state loses its history every so many steps.
+        ``free_steps`` come before all others, without answers and without gradients: training then starts from a
+        state deep in the recurrence at a third of the cost.
         """
         steps = self.steps if steps is None else check_steps(steps)
         x, n, (H, W) = to_sequence(x, self.stack.embed, self.flatten)  # [B, L] or [B, L, C]
         embedded = self.stack.embed(x)  # [B, L, M]
         state = embedded.clone()  # inference overwrites its state, and the embedded input is needed again
+        with torch.no_grad():
+            for step in range(free_steps):
+                state = self.advance(state, embedded, step)
         answers = []
-        for step in range(steps):
-            if step and backprop_steps and step % backprop_steps == 0:
+        for step in range(free_steps, free_steps + steps):
+            if step > free_steps and backprop_steps and (step - free_steps) % backprop_steps == 0:
                 state = state.detach()
-            if step and self.reinject:
-                state = state + embedded
-            state = self.stack(state)  # [B, L, M]
+            state = self.advance(state, embedded, step)  # [B, L, M]
             answers.append(unflatten(self.readout(state), n, self.flatten)[:, :H, :W])  # [B, H, W, out_classes]
         return answers
+
+    def advance(self, state: Tensor, embedded: Tensor, step: int) -> Tensor:
+        """One application of the blocks to the state ``[B, L, M]``."""
+        return self.stack(state + embedded if step and self.reinject else state)
 
 
 def check_steps(steps: int) -> int:

@@ -35,7 +35,7 @@ from mse_fast.checkpoint import (
 )
 from mse_fast.config import TrainConfig, UsageError, fail, parse, with_sizes
 from mse_fast.losses import cross_entropy
-from mse_fast.models import build_model, save_model
+from mse_fast.models import begin_with, build_model, save_model
 from mse_fast.optim import RAdamAuthors, decay_groups
 from mse_fast.plots import learning_curve
 from mse_fast.record import command, start_record
@@ -44,7 +44,7 @@ from mse_fast.runfolder import open_run, release_runs
 from mse_fast.tasks import get_task
 
 INTERRUPTED = "interrupted"
-INIT, DATA, DROPOUT, EVALUATION = range(4)  # independent streams of random numbers
+INIT, DATA, DROPOUT, EVALUATION, FREE_STEPS = range(5)  # independent streams of random numbers
 
 
 class NotFinite(Exception):
@@ -107,6 +107,8 @@ class Trainer:
         self.config, self.task, self.device, self.world = config, task, device, world
         seed_everything(seed_of(config.seed, INIT))
         self.model = build_model(config, task).to(device)
+        if config.start:
+            begin_with(self.model, config.start)
         self.average = copy.deepcopy(self.model).eval() if config.ema else None
         self.network = torch.compile(self.model) if config.compile else self.model
         self.optimizer = make_optimizer(config, self.model)
@@ -149,7 +151,11 @@ class Trainer:
             began = time.perf_counter()
             inputs, labels = self.draw(position, DATA, self.step)
             data_seconds += time.perf_counter() - began
-            outputs = self.outputs(self.network, inputs, **self.train_options)
+            options = self.train_options
+            if config.free_steps and options:
+                drawn = np.random.default_rng(seed_of(config.seed, FREE_STEPS, self.step))
+                options = options | {"free_steps": int(drawn.integers(config.free_steps + 1))}
+            outputs = self.outputs(self.network, inputs, **options)
             loss = sum(self.loss(logits, labels) for logits in outputs) / len(outputs)
             (loss / self.active).backward()  # gradients add up: the loss of a step is the mean over sizes
             losses[str(n)] = loss.item()

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from mse_fast import MatrixSERecurrent
 from mse_fast.sudoku.exact import solve_many
 from mse_fast.sudoku.generator import generate
 from mse_fast.tasks import get_task
 from mse_fast.tasks.sudoku import EasySudoku, Sudoku, reveal
+from mse_fast.train import main as train
 from mse_ref.tasks import sudoku as reference
 
 
@@ -116,3 +119,47 @@ def test_a_side_below_nine_is_refused(task):
 def test_tasks_that_make_their_instances_refuse_data():
     with pytest.raises(ValueError, match=r"transpose .* leave out --data"):
         get_task("transpose").read("some.csv")
+
+
+# --- training deep in the recurrence ---------------------------------------------------------------------
+
+
+def small_network():
+    torch.manual_seed(0)
+    return MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=4, blocks=1, steps=2, reinject=True).double()
+
+
+def test_free_steps_give_the_answers_of_the_steps_that_follow_them(task):
+    net, inputs = small_network(), task.sample(2, 9, generator())[0]
+    late = net(inputs, steps=5)[3:]
+    for expected, found in zip(late, net(inputs, steps=2, free_steps=3), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_no_gradient_flows_through_free_steps(task):
+    inputs, labels = task.sample(2, 9, generator())
+
+    def gradient(**options):
+        net = small_network()
+        made = net(inputs, **options)[-1]
+        torch.nn.functional.cross_entropy(made.reshape(-1, 10), labels.reshape(-1)).backward()
+        return net.stack.blocks[0].switch_forward.Z.grad
+
+    cut = gradient(steps=2, free_steps=2)
+    torch.testing.assert_close(cut, gradient(steps=4, backprop_steps=2))
+    assert not torch.allclose(cut, gradient(steps=4))
+
+
+def test_a_run_can_start_from_the_weights_of_another(tmp_path, monkeypatch, capsys, pool_file):
+    monkeypatch.chdir(tmp_path)
+    small = ["--feature-maps", "4", "--batch", "2", "--eval-instances", "2", "--test-steps", "2", "--no-progress"]
+    same = ["sudoku", *small, "--data", str(pool_file), "--threads", "1", "--free-steps", "2"]
+    assert train([*same, "--steps", "3", "--out", "first"]) == 0
+    still = ["--steps", "1", "--lr", "1e-30", "--weight-decay", "0"]
+    assert train([*same, *still, "--start", "first", "--out", "second"]) == 0
+    first, second = (load_file(f"{name}/model.safetensors") for name in ("first", "second"))
+    for name, value in first.items():
+        torch.testing.assert_close(second[name], value)
+    with pytest.raises(SystemExit):
+        train([*same, "--start", "first", "--out", "third", "--blocks", "2"])
+    assert "cannot start from first" in capsys.readouterr().err
