@@ -32,6 +32,7 @@
 
   function boardOf(rows, label) {
     const board = make("div", { className: "board" });
+    board.style.width = `${(340 * rows[0].length) / Math.max(rows.length, rows[0].length)}px`; // equal cells on both sides
     board.style.gridTemplateColumns = `repeat(${rows[0].length}, 1fr)`;
     board.setAttribute("role", "group");
     board.setAttribute("aria-label", label);
@@ -151,6 +152,7 @@
       input.addEventListener("input", () => {
         input.value = input.value.replace(/[^1-9]/g, "");
         input.className = `${input.dataset.edge} ${input.value ? "given" : ""}`;
+        input.style.color = "";
       });
       input.addEventListener("keydown", (event) => {
         const move = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -9, ArrowDown: 9 }[event.key];
@@ -168,7 +170,7 @@
       [...text].forEach((digit, i) => {
         inputs[i].value = digit === "0" ? "" : digit;
         inputs[i].className = `${inputs[i].dataset.edge} ${digit === "0" ? "" : "given"}`;
-        inputs[i].style.opacity = 1;
+        inputs[i].style.color = "";
       });
       status.textContent = `${[...text].filter((digit) => digit !== "0").length} givens`;
     };
@@ -209,7 +211,8 @@
           for (let c = 2; c < classes; c++) if (logits[at + c] > logits[at + best]) best = c;
           let sum = 0; // class 0 is the padding around the grid
           for (let c = 1; c < classes; c++) sum += Math.exp(logits[at + c] - logits[at + best]);
-          if (!digit) Object.assign(inputs[i], { value: best, className: inputs[i].dataset.edge }).style.opacity = 0.35 + 0.65 / sum;
+          if (!digit) Object.assign(inputs[i], { value: best, className: inputs[i].dataset.edge })
+            .style.color = `color-mix(in srgb, var(--ink) ${Math.round(30 + 70 / sum)}%, transparent)`; // pale: unsure
           return digit || best;
         });
         const bad = clashes(digits);

