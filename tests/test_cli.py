@@ -135,10 +135,10 @@ def test_help_explains_every_setting(capsys):
 
 
 def test_the_command_line_overrules_the_preset_and_the_preset_the_defaults():
-    assert TrainConfig().blocks == 2
-    assert load_preset("transpose").blocks == 1
-    assert parse(["transpose", "--blocks", "3"])[1].blocks == 3
-    assert parse(["transpose", "--no-progress", "--amp"])[1].amp
+    assert TrainConfig().feature_maps == 32
+    assert load_preset("paper/transpose").feature_maps == 96
+    assert parse(["paper/transpose", "--feature-maps", "5"])[1].feature_maps == 5
+    assert parse(["paper/transpose", "--amp"])[1].amp and not parse(["paper/transpose", "--no-amp"])[1].amp
 
 
 def test_a_configuration_survives_a_round_trip_through_plain_values():
