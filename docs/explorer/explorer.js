@@ -494,6 +494,8 @@
     if (name !== "own") return choose({ preset: name });
     const shown = at.preset === "own" ? at.own : L.namedPermutation(at.preset === "none" ? "transpose" : at.preset, at.n);
     $("permutation").value = Array.from({ length: at.n }, (_, r) => shown.slice(r * at.n, (r + 1) * at.n).join(" ")).join("\n");
+    $("labels").value = at.labels = "raster"; // the numbers that are typed
+    refresh();
     $("permutation").rows = Math.min(10, Math.max(3, at.n));
     $("permutation").focus();
   }
