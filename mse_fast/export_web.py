@@ -1,4 +1,4 @@
-"""Weights for the browser demo: ``python -m mse_fast.export_web NAME [NAME ...] --out docs/explorer/networks``
+"""Weights for the browser demo: ``python -m mse_fast.export_web [NAME ...] --out docs/explorer/networks``
 
 Each network becomes ``NAME.js``, a script that a page can load from a server or straight from disk; ``index.js``
 lists them all. NAME is a network of the zoo, the folder of a run, or ``handmade-transpose``/``handmade-rotate90``.
@@ -112,11 +112,12 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="+", metavar="NAME", help="networks, in the order of the page's menu")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="networks, in the order of the page's menu; none: all")
     parser.add_argument("--out", type=Path, default=Path("docs/explorer/networks"), help="folder to write to")
     try:
         options = parser.parse_args(arguments)
-        for path in export(options.names, options.out):
+        every = [name for name in (*TITLES, *HANDMADE) if name in (*zoo_names(), *HANDMADE)]
+        for path in export(options.names or every, options.out):
             print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
     except (UsageError, ValueError, OSError) as error:
         fail(str(error))
