@@ -1,6 +1,7 @@
 """The explorer: its wiring equals the reference's, and the page works in a real browser."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from mse_fast import MatrixSE, MatrixSERecurrent
-from mse_fast.export_web import find, script
+from mse_fast.export_web import export, find, script
 from mse_fast.export_web import main as export_main
 from mse_ref import apply_route, digits_touched, qrotate, receptive_field, schedule, zorder
 
@@ -368,4 +369,31 @@ def test_a_finger_on_a_phone_marks_a_cell_and_nothing_sticks_out(browser):
     phone.locator("#main").tap(position={"x": 10, "y": 10})
     assert "cell (row 0, column 0)" in phone.inner_text("#caption")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+@needs_browser
+def test_a_typed_sudoku_keeps_its_givens_and_contradictions_are_named(browser, tmp_path):
+    torch.manual_seed(0)
+    net = MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=4, blocks=1)
+    net.save_pretrained(tmp_path / "sudoku")
+    scores = {"accuracy": {"9": 0.1}, "solved": {"9": 0.0}}
+    record = {"config": {"task": "sudoku"}, "evaluation": scores}
+    (tmp_path / "sudoku" / "record.json").write_text(json.dumps(record))
+    shutil.copytree(PAGE, tmp_path / "page", ignore=shutil.ignore_patterns("networks"))
+    export([str(tmp_path / "sudoku")], tmp_path / "page" / "networks")
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto((tmp_path / "page" / "index.html").as_uri() + "#demo=1")
+    tab.wait_for_function("document.body.dataset.network === 'sudoku'")
+    assert "it had 10.0 % of the cells right and solved 0.0 %" in tab.inner_text("#about")
+    tab.get_by_label("row 1, column 3").fill("5")  # the example starts with 53
+    tab.click("#solve")
+    said = "these givens contradict each other: row 1 column 1, row 1 column 3"
+    assert tab.inner_text("#sudoku-status") == said
+    tab.get_by_label("row 1, column 3").fill("")
+    tab.click("#solve")
+    tab.wait_for_function("document.getElementById('sudoku-status').textContent.startsWith('step 30 of 30')")
+    filled = "".join(tab.locator(".sudoku input").evaluate_all("cells => cells.map(cell => cell.value)"))
+    assert re.fullmatch("53[1-9]{2}7[1-9]{4}6[1-9]{2}195.*", filled) and len(filled) == 81
     context.close()
