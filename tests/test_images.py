@@ -141,6 +141,9 @@ def test_a_folder_and_a_tar_file_of_it_hold_the_same_pictures(folder, tmp_path):
     assert from_folder.train.shape == (20, 32, 32, 3)
     assert from_folder.train_labels.tolist() == [0] * 10 + [1] * 10  # cat before dog
     assert from_folder.train[0, 0, 0].tolist() == [10, 10, 200]
+    assert from_tar.source == "pictures in pictures.tar.xz"
+    (folder / "test" / "cat" / "0000.png").rename(folder / "test" / "cat" / "0000.jpg")
+    assert read_pictures(folder).source.startswith("JPEG copy in ")  # lossy, and said so
 
 
 def test_pictures_in_the_wrong_place_of_another_size_or_unreadable_are_named(folder, tmp_path):

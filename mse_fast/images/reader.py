@@ -51,7 +51,7 @@ def read_pictures(path: str | Path, checksums: dict[str, str] | None = None) -> 
     if not path.exists():
         raise ValueError(f"{path} does not exist: give a CIFAR-10 archive, or a folder or tar file of pictures")
     if path.is_dir():
-        return _labelled(_files_of_folder(path), f"pictures in {path.name}")
+        return _labelled(_files_of_folder(path), path.name)
     expected = (OFFICIAL if checksums is None else checksums).get(path.name)
     if expected:
         with open(path, "rb") as file:
@@ -64,7 +64,7 @@ def read_pictures(path: str | Path, checksums: dict[str, str] | None = None) -> 
                 return _official(_files_of_tar(archive, ""), _unpickle_batch, "", "CIFAR-10, python archive")
             if path.name == "cifar-10-binary.tar.gz":
                 return _official(_files_of_tar(archive, ".bin"), decode_records, ".bin", "CIFAR-10, binary archive")
-            return _labelled(_files_of_tar(archive, SUFFIXES), f"pictures in {path.name}")
+            return _labelled(_files_of_tar(archive, SUFFIXES), path.name)
     except (tarfile.TarError, EOFError) as error:
         raise ValueError(f"{path} is no readable tar archive: {error}") from None
 
@@ -155,6 +155,8 @@ def _labelled(files: Iterator[tuple[PurePosixPath, bytes]], source: str) -> Pict
     for split, items in found.items():
         if not items:
             raise ValueError(f"no pictures in {split}/<class>/: expected train/<class>/*.jpg and test/<class>/*.jpg")
+    lossy = any(name.lower().endswith((".jpg", ".jpeg")) for items in found.values() for name, _, _ in items)
+    source = f"{'JPEG copy' if lossy else 'pictures'} in {source}"
     classes = sorted({label for items in found.values() for _, label, _ in items})
     return Pictures(*_stack(found["train"], classes), *_stack(found["test"], classes), source)
 
