@@ -90,7 +90,9 @@ def write_plot(rows: list[Row], prefix: Path) -> None:
             style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": DASHES[i], "ms": 4, "lw": 1.2}
             axes.loglog(*zip(*points, strict=True), label=label, **style)
         axes.set_xlabel("side n of the matrix")
-        axes.set_xscale("log", base=2)
+        sizes = sorted({row["n"] for row in rows})
+        axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
+        axes.minorticks_off()
         axes.set_title(f"{mode}, one instance")
         tidy(axes)
         if axes.lines:
