@@ -20,6 +20,7 @@ from mse_fast.hub import write_atomically
 from mse_fast.images import report as images
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
 from mse_fast.sudoku import report as sudoku
+from mse_fast.summaries import fill, recipe_table, zoo_table
 
 TITLES = {"matrix-se": "Matrix-SE", "matrix-se-recurrent": "recurrent Matrix-SE", "resnet29": "ResNet-29"}
 TITLES |= {"gin": "GIN", "rse": "RSE", "attention": "attention"}
@@ -246,6 +247,17 @@ def document(records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows], 
     return "\n".join(lines)
 
 
+def fill_pages(out: Path, folder: Path, records: list[dict[str, Any]], paper: dict[tuple[str, str], Rows]) -> None:
+    """Renew the tables that stand in written pages, where there are such pages: the README and the recipe."""
+    if (out.parent / "README.md").exists():
+        zoo = {r["task"]: r["rows"] for r in records if r["name"] == r["task"] and model_of(r) == "matrix-se"}
+        ordered = {task: zoo[task] for task in ORDER if task in zoo}
+        theirs = {task: rows for (task, model), rows in paper.items() if model == "matrix-se"}
+        fill(out.parent / "README.md", {"results": zoo_table(ordered, theirs)})
+    if (out / "recipe.md").exists():
+        fill(out / "recipe.md", {"recipe": recipe_table(read_records(folder / "recipe"))})
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = OneLineParser(prog="python -m mse_fast.results", description=(__doc__ or "").partition("\n")[0])
@@ -262,6 +274,7 @@ def main(arguments: list[str] | None = None) -> int:
         text += "".join(f"\n{line}" for line in others)
         write_atomically(options.out / "results.csv", csv_of(records, paper).encode())
         write_atomically(options.out / "results.md", text.encode())
+        fill_pages(options.out, options.records, records, paper)
     except UsageError as error:
         fail(str(error))
     except OSError as error:

@@ -1,6 +1,7 @@
 """The results page says what the records say."""
 
 import csv
+import dataclasses
 import json
 import shutil
 import xml.etree.ElementTree as ElementTree
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mse_fast.config import load_preset
 from mse_fast.results import main, read_paper
 
 PAPER = Path(__file__).parents[1] / "results" / "paper.toml"
@@ -120,3 +122,29 @@ def test_the_papers_rows_are_as_long_as_its_sizes():
     assert lengths["transpose", "matrix-se"] == 9 and lengths["components", "matrix-se"] == 8
     assert lengths["transitivity", "gin"] == 7  # it ran out of memory at 1024
     assert {task for task, model in rows if model == "matrix-se"} >= {"transpose", "rotate90", "xor", "squaring"}
+
+
+def test_tables_in_written_pages_are_renewed_and_the_prose_stays(write, tmp_path):
+    (tmp_path / "README.md").write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "recipe.md").write_text("<!-- recipe -->\n<!-- /recipe -->\nend\n")
+    tried = record(n32=0.5, n64=0.25)
+    tried["record"]["config"] = dataclasses.asdict(load_preset("transpose")) | {"dropout": 0.3}
+    (tmp_path / "records" / "recipe").mkdir(parents=True)
+    (tmp_path / "records" / "recipe" / "a.json").write_text(json.dumps({**tried, "label": "more dropout"}))
+    for _ in range(2):  # a second time changes nothing
+        write(record(n16=1.0, n32=0.75, n64=0.5))
+        readme = (tmp_path / "README.md").read_text()
+        assert readme.startswith("before\n<!-- results -->\n| task | to 32 | 64 |\n")
+        assert "| transpose | 0.7500 (1.00) | 0.5000 (1.00) |\n<!-- /results -->\nafter\n" in readme
+        recipe = (tmp_path / "out" / "recipe.md").read_text()
+        assert "| more dropout | dropout 0.3 | 500 |" in recipe and recipe.endswith(
+            "0.5000 | 0.2500 |\n<!-- /recipe -->\nend\n"
+        )
+
+
+def test_a_page_that_lost_its_marks_is_named(write, tmp_path, capsys):
+    (tmp_path / "README.md").write_text("no marks\n")
+    with pytest.raises(SystemExit) as stopped:
+        write(record(n4=1.0))
+    assert stopped.value.code == 2 and "README.md" in capsys.readouterr().err
