@@ -4,13 +4,13 @@ A plain pre-norm transformer encoder. Positions enter by rotation (Su et al., *R
 head's features turn by the row and half by the column, so that the same weights run at any size.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import Embed
 
 
@@ -98,14 +98,7 @@ class Attention(Pretrained, nn.Module):
                 f"feature_maps must be a multiple of head_features={head_features}, and this of 4 (rows "
                 f"and columns turn pairs), got {feature_maps}"
             )
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "layers": layers,
-            "head_features": head_features,
-            "dropout": dropout,
-        }
+        self.arguments = own_arguments(locals())
         self.head_features = head_features
         self.embed = Embed(in_classes, None, feature_maps)
         self.layers = nn.ModuleList(AttentionLayer(feature_maps, head_features, dropout) for _ in range(layers))

@@ -4,12 +4,12 @@ Paper: section "Graph algorithmic tasks", after Xu et al., *How Powerful are Gra
 A cell [u, v] of the input is the arc u → v; 0 is padding and ``non_edge`` says that there is none.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import Embed
 
 try:
@@ -97,14 +97,7 @@ class GIN(Pretrained, nn.Module):
         super().__init__()
         if not 0 < non_edge < in_classes:
             raise ValueError(f"non_edge must be a token of 1 … {in_classes - 1}, got {non_edge}")
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "out_classes": out_classes,
-            "non_edge": non_edge,
-            "feature_maps": feature_maps,
-            "layers": layers,
-            "dropout": dropout,
-        }
+        self.arguments = own_arguments(locals())
         self.non_edge = non_edge
         self.embed_vertex = Embed(in_classes, None, feature_maps)
         self.embed_edge = nn.Embedding(in_classes, feature_maps)

@@ -4,12 +4,12 @@ Paper: appendix "ResNet-29 model", after He et al., *Identity Mappings in Deep R
 layer normalisation over the channels in place of batch normalisation.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, channels_last, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import Embed
 
 
@@ -73,13 +73,7 @@ class ResNet(Pretrained, nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "residual_blocks": residual_blocks,
-            "dropout": dropout,
-        }
+        self.arguments = own_arguments(locals())
         self.embed = Embed(in_classes, None, feature_maps)
         self.stem = Convolution(feature_maps)
         self.blocks = nn.Sequential(*(ResidualBlock(feature_maps) for _ in range(residual_blocks)))

@@ -4,11 +4,11 @@ Paper: section "Speed", after Draguns et al., *Residual Shuffle-Exchange Network
 Sequences* (2020). The network itself is :class:`mse_fast.ShuffleExchange`; only the flattening is added here.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import check_flatten, to_sequence
 from mse_fast.sequence import ShuffleExchange
 from mse_fast.shuffle import unflatten
@@ -50,16 +50,7 @@ class RSE(Pretrained, nn.Module):
         checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.arguments: dict[str, Any] = {
-            "in_classes": in_classes,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "blocks": blocks,
-            "flatten": flatten,
-            "layout": layout,
-            "dropout": dropout,
-            "checkpointing": checkpointing,
-        }
+        self.arguments = own_arguments(locals())
         self.flatten = check_flatten(flatten)
         self.sequence = ShuffleExchange(
             in_classes=in_classes,

@@ -12,10 +12,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case
 from mse_fast.bench.measure import CLOCKS, contender_run
-from mse_fast.bench.tables import fill, table
+from mse_fast.bench.tables import table
 from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.hub import write_atomically
 from mse_fast.record import hardware
+from mse_fast.summaries import fill
 
 KINDS = {  # the beginning of an operator's name → what it does here
     "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"),
@@ -85,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.json:
             write_atomically(options.json, (json.dumps(rows, indent=1) + "\n").encode())
         if options.markdown:
-            fill(options.markdown, {"profile": markdown(rows)})
+            fill(options.markdown, {"bench:profile": markdown(rows)})
         print(markdown(rows))
     except UsageError as error:
         fail(str(error))

@@ -1,13 +1,10 @@
 """The tables of docs/performance.md, filled from measured rows between markers."""
 
-import re
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 from mse_fast.bench.report import FITTED_FROM, Row, duration, growth_exponent, series
-from mse_fast.config import UsageError
-from mse_fast.hub import write_atomically
+from mse_fast.summaries import fill
 
 NAMES = (
     "matrix-se",
@@ -217,24 +214,4 @@ SECTIONS: dict[str, Callable[[Rows], str]] = {
 def write_markdown(rows: list[Row], path: Path) -> None:
     """Refill the tables of a document from measured rows."""
     index = Rows(rows)
-    fill(path, {name: make(index) for name, make in SECTIONS.items()})
-
-
-def fill(path: Path, sections: dict[str, str]) -> None:
-    """Replace what stands between ``<!-- bench:NAME -->`` and ``<!-- /bench:NAME -->`` in a document."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    found = 0
-    for name, made in sections.items():
-        block = re.compile(rf"(<!-- bench:{name} -->\n).*?(<!-- /bench:{name} -->)", re.DOTALL)
-        text, count = block.subn(partial(_between, made), text)
-        found += count
-    if not found:
-        raise UsageError(f"{path} has no line <!-- bench:{' | '.join(sections)} --> to fill in after")
-    write_atomically(path, text.encode())
-
-
-def _between(made: str, markers: re.Match[str]) -> str:
-    return f"{markers[1]}{made}\n{markers[2]}"
+    fill(path, {f"bench:{name}": make(index) for name, make in SECTIONS.items()})

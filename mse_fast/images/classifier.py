@@ -1,10 +1,10 @@
 """Classification with Matrix-SE. The paper does not say how it reads out one class: this is our choice."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from mse_fast.hub import Pretrained
+from mse_fast.hub import Pretrained, own_arguments
 from mse_fast.network import MatrixSE, Readout
 
 
@@ -35,16 +35,7 @@ class ImageClassifier(Pretrained, nn.Module):
         patch: int = 1,
     ):
         super().__init__()
-        self.arguments: dict[str, Any] = {
-            "in_features": in_features,
-            "out_classes": out_classes,
-            "feature_maps": feature_maps,
-            "blocks": blocks,
-            "norm": norm,
-            "dropout": dropout,
-            "block_dropout": block_dropout,
-            "patch": patch,
-        }
+        self.arguments = own_arguments(locals())
         self.patch = patch
         self.body = MatrixSE(
             in_features=in_features * patch * patch,
