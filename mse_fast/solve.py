@@ -18,11 +18,13 @@ from tqdm import tqdm
 from mse_fast.checkpoint import write_atomically
 from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.recurrent import MatrixSERecurrent
-from mse_fast.sudoku.answer import Answers, answer, follows_rules
+from mse_fast.sudoku.answer import Answers, answer, follows_rules, load_solver
 from mse_fast.sudoku.exact import count_solutions, solve
+from mse_fast.sudoku.layout import Layout
 from mse_fast.sudoku.reader import parse_grid, read_puzzles
 from mse_ref.tasks.sudoku import conflicts
 
+Solver = tuple[MatrixSERecurrent, Layout]
 SURE, LIKELY = 0.9, 0.5  # confidence from which a digit is printed plainly, and with a question mark
 
 
@@ -80,12 +82,12 @@ def check_puzzle(puzzle: np.ndarray) -> str:
     return "" if found == 1 else "note: this puzzle has several solutions; any of them counts"
 
 
-def solve_one(puzzle: np.ndarray, model: MatrixSERecurrent, options: argparse.Namespace) -> int:
+def solve_one(puzzle: np.ndarray, solver: Solver, options: argparse.Namespace) -> int:
     """Show how the network fills one puzzle; returns the exit code."""
     remark = check_puzzle(puzzle)
     if remark:
         print(remark)
-    made = answer(model, puzzle[None], options.steps)
+    made = answer(solver[0], puzzle[None], options.steps, solver[1])
     solved_at = first_solved(made)[0]
     shown = ""
     for step in range(solved_at or options.steps):
@@ -113,7 +115,7 @@ def first_solved(made: Answers) -> list[int | None]:
     return [int(column.argmax()) + 1 if column.any() else None for column in good.T]
 
 
-def solve_file(puzzles: np.ndarray, model: MatrixSERecurrent, options: argparse.Namespace) -> int:
+def solve_file(puzzles: np.ndarray, solver: Solver, options: argparse.Namespace) -> int:
     """Solve many puzzles; returns the exit code."""
     for number, puzzle in enumerate(puzzles, start=1):
         try:
@@ -125,7 +127,7 @@ def solve_file(puzzles: np.ndarray, model: MatrixSERecurrent, options: argparse.
     with tqdm(total=len(puzzles), unit="puzzle", disable=not options.progress) as bar:
         for start in range(0, len(puzzles), options.batch):
             part = puzzles[start : start + options.batch]
-            made = answer(model, part, options.steps)
+            made = answer(solver[0], part, options.steps, solver[1])
             for i, step in enumerate(first_solved(made)):
                 by_network += step is not None
                 exact = solve(part[i]) if options.exact and step is None else None
@@ -156,8 +158,8 @@ def main(arguments: list[str] | None = None) -> int:
         if named and not is_file:
             raise UsageError(f"there is no file {options.puzzle}")
         grids = read_puzzles(path)[0] if is_file else parse_grid(options.puzzle)
-        model = MatrixSERecurrent.from_pretrained(options.model)
-        return solve_file(grids, model, options) if is_file else solve_one(grids, model, options)
+        solver = load_solver(options.model)
+        return solve_file(grids, solver, options) if is_file else solve_one(grids, solver, options)
     except (UsageError, ValueError) as error:
         fail(str(error))
     except OSError as error:

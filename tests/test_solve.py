@@ -1,5 +1,6 @@
 """The solve command: answers, remarks and exit codes, with an untrained and with the trained network."""
 
+import json
 import subprocess
 import sys
 
@@ -9,8 +10,9 @@ import torch
 
 from mse_fast import MatrixSERecurrent
 from mse_fast.solve import draw, first_solved, main
-from mse_fast.sudoku.answer import Answers, answer, follows_rules
+from mse_fast.sudoku.answer import Answers, answer, follows_rules, load_solver
 from mse_fast.sudoku.generator import generate
+from mse_fast.sudoku.layout import cut_out, place
 from mse_fast.sudoku.reader import parse_grid, read_puzzles
 from mse_ref.tasks.sudoku import is_solution
 
@@ -49,6 +51,28 @@ def test_givens_are_never_overwritten_and_no_cell_is_answered_with_padding(untra
     assert (made.confidence[given] == 1).all()
     assert made.digits.min() >= 1 and made.digits.max() <= 9
     assert (made.confidence[~given] >= 1 / 9 - 1e-6).all() and (made.confidence[~given] < 1).any()
+
+
+def test_the_layout_of_the_task_a_network_was_trained_on_is_the_one_it_is_asked_in(untrained, tmp_path):
+    model, layout = load_solver(untrained)
+    assert layout == "corner"
+    for task, expected in (("sudoku-boxes", "boxes"), ("sudoku-easy", "corner")):
+        model.save_pretrained(tmp_path)
+        (tmp_path / "record.json").write_text(json.dumps({"config": {"task": task}}))
+        assert load_solver(str(tmp_path))[1] == expected
+    (tmp_path / "record.json").write_text(json.dumps({"config": {"task": "xor"}}))
+    with pytest.raises(ValueError, match="trained on xor, not on Sudoku"):
+        load_solver(str(tmp_path))
+
+
+def test_answers_in_a_layout_are_those_of_the_network_on_the_placed_tokens(untrained):
+    model = MatrixSERecurrent.from_pretrained(untrained)
+    puzzle = parse_grid(PUZZLE).astype(np.int64)
+    tokens = place(torch.from_numpy(puzzle)[None] + 1, 16, "boxes")
+    with torch.no_grad():
+        logits = cut_out(model(tokens, steps=2)[-1], "boxes")[0, ..., 1:]  # [9, 9, 9]
+    found = answer(model, puzzle[None], 2, "boxes").digits[-1, 0]
+    np.testing.assert_array_equal(found[puzzle == 0], (logits.argmax(-1) + 1).numpy()[puzzle == 0])
 
 
 def test_answers_do_not_depend_on_the_batch_they_are_in(untrained):

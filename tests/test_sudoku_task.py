@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from mse_fast import MatrixSERecurrent
 from mse_fast.sudoku.exact import solve_many
 from mse_fast.sudoku.generator import generate
+from mse_fast.sudoku.layout import cut_out, place
 from mse_fast.tasks import get_task
 from mse_fast.tasks.sudoku import EasySudoku, Sudoku, reveal
 from mse_fast.train import main as train
@@ -119,6 +120,36 @@ def test_a_side_below_nine_is_refused(task):
 def test_tasks_that_make_their_instances_refuse_data():
     with pytest.raises(ValueError, match=r"transpose .* leave out --data"):
         get_task("transpose").read("some.csv")
+
+
+# --- layouts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["corner", "boxes"])
+def test_what_is_placed_can_be_cut_out_and_all_else_is_padding(layout):
+    grids = torch.randint(1, 10, (3, 9, 9), generator=generator())
+    placed = place(grids, 16, layout)
+    assert torch.equal(cut_out(placed, layout), grids)
+    assert (placed > 0).sum() == 3 * 81
+    with pytest.raises(ValueError, match="needs a side of at least"):
+        place(grids, 8, layout)
+
+
+def test_with_boxes_apart_every_box_is_one_square_of_the_z_order():
+    grids = torch.arange(81).view(1, 9, 9) // 27 * 3 + torch.arange(9) // 3 + 1  # the number of each cell's box
+    placed = place(grids, 16, "boxes")[0]
+    for row in range(0, 16, 4):
+        for column in range(0, 16, 4):
+            assert len(set(placed[row : row + 4, column : column + 4].flatten().tolist()) - {0}) <= 1
+
+
+def test_both_layouts_hold_the_same_puzzles(pool_file):
+    batches = []
+    for name, n in (("sudoku", 9), ("sudoku-boxes", 16)):
+        task = get_task(name)
+        task.read(str(pool_file))
+        batches.append([cut_out(part, task.layout) for part in task.sample(4, n, generator())])
+    assert all(torch.equal(a, b) for a, b in zip(*batches, strict=True))
 
 
 # --- training deep in the recurrence ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ _ROW = np.arange(81) // 9
 _COLUMN = np.arange(81) % 9
 _BOX = _ROW // 3 * 3 + _COLUMN // 3
 UNIT_OF = np.stack([_ROW, 9 + _COLUMN, 18 + _BOX], axis=1).astype(np.int64)  # [81, 3]: of the 27 units
-CELLS_OF = np.stack([np.flatnonzero((unit == UNIT_OF).any(axis=1)) for unit in range(27)])  # [27, 9]
+CELLS_OF = np.stack([np.flatnonzero(np.isin(UNIT_OF, unit).any(axis=1)) for unit in range(27)])  # [27, 9]
 BITS = np.array([bin(mask).count("1") for mask in range(512)], dtype=np.int64)
 
 

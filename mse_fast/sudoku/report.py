@@ -21,9 +21,9 @@ from mse_fast.evaluate import read_run, wilson
 from mse_fast.models import find_folder
 from mse_fast.plots import COLOURS, MARKERS, new_figure, save_figure, tidy
 from mse_fast.record import command, commit, hardware, now, versions
-from mse_fast.recurrent import MatrixSERecurrent
-from mse_fast.sudoku.answer import answer
+from mse_fast.sudoku.answer import answer, load_solver
 from mse_fast.sudoku.generator import generate
+from mse_fast.sudoku.layout import Layout
 from mse_fast.sudoku.reader import PuzzleError, read_puzzles
 
 __all__ = ["count_solved", "main", "section"]
@@ -34,12 +34,14 @@ BATCH = 50
 RECORD, PAPER = "sudoku.json", "paper-sudoku.toml"
 
 
-def count_solved(model: nn.Module, puzzles: np.ndarray, solutions: np.ndarray) -> list[dict[str, Any]]:
+def count_solved(
+    model: nn.Module, puzzles: np.ndarray, solutions: np.ndarray, layout: Layout = "corner"
+) -> list[dict[str, Any]]:
     """For each number of steps: how many puzzles are right in every cell, and the share of right empty cells."""
     whole, cells, empty = np.zeros(len(STEPS), int), np.zeros(len(STEPS), int), 0
     for start in range(0, len(puzzles), BATCH):
         part, right = puzzles[start : start + BATCH], solutions[start : start + BATCH]
-        made = answer(model, part, max(STEPS)).digits[np.array(STEPS) - 1] == right  # [3, B, 9, 9]
+        made = answer(model, part, max(STEPS), layout).digits[np.array(STEPS) - 1] == right  # [3, B, 9, 9]
         whole += made.all(axis=(2, 3)).sum(1)
         cells += (made & (part == 0)).sum(axis=(1, 2, 3))
         empty += int((part == 0).sum())
@@ -69,7 +71,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     """The record of an evaluation."""
     folder = find_folder(options.name)
     record, _ = read_run(folder)
-    model = MatrixSERecurrent.from_pretrained(folder)
+    model, layout = load_solver(str(folder))
     puzzles, solutions = read_puzzles(options.data)
     if solutions is None:
         raise PuzzleError(f"{options.data}: an evaluation needs `puzzle,solution` lines, these have no solutions")
@@ -77,7 +79,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     sets += [(g, "generated", *generated(g, options.per_givens, options.seed)) for g in GENERATED]
     rows = []
     for givens, source, asked, right in tqdm(sets, disable=not options.progress):
-        rows += [{"givens": givens, "source": source} | row for row in count_solved(model, asked, right)]
+        rows += [{"givens": givens, "source": source} | row for row in count_solved(model, asked, right, layout)]
     about: dict[str, Any] = {"command": command("sudoku.report", options.arguments), "commit": commit(), "date": now()}
     about |= {"hardware": hardware(torch.device("cpu")), "versions": versions(), "seed": options.seed}
     return {"name": record["name"], "task": "sudoku", "givens": rows, "evaluation": about, "record": record}

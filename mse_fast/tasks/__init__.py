@@ -25,6 +25,7 @@ TASKS: dict[str, str] = {
     "triangles": "mse_fast.tasks.graph:Triangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
+    "sudoku-boxes": "mse_fast.tasks.sudoku:BoxedSudoku",
     "sudoku-easy": "mse_fast.tasks.sudoku:EasySudoku",
     "cifar10": "mse_fast.tasks.images:Cifar10",
     "cifar10-patches": "mse_fast.tasks.images:Cifar10Patches",

@@ -5,15 +5,15 @@ from functools import cache
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mse_fast.sudoku.generator import generate
+from mse_fast.sudoku.layout import Layout, place
 from mse_fast.sudoku.reader import PuzzleError, read_puzzles
 from mse_fast.sudoku.symmetry import augment
 from mse_fast.tasks import Task, TaskSpec
 from mse_ref.tasks.sudoku import EMPTY_TOKEN, SIDE
 
-__all__ = ["EasySudoku", "Sudoku", "reveal"]
+__all__ = ["BoxedSudoku", "EasySudoku", "Sudoku", "reveal"]
 
 IN_CLASSES, OUT_CLASSES = 11, 10  # padding, empty and nine digits; padding and nine digits
 GENERATED = 200  # puzzles in the pool that stands in for a file
@@ -39,6 +39,7 @@ class Sudoku(Task):
 
     spec = TaskSpec("sudoku", IN_CLASSES, OUT_CLASSES, (SIDE,), SIDE, "pad-weighted", "solve a Sudoku of 17-34 givens")
     givens = (17, 34)
+    layout: Layout = "corner"
     DESCENT = 0.5
 
     def __init__(self):
@@ -69,8 +70,7 @@ class Sudoku(Task):
         low, high = self.range
         targets = torch.randint(low, high + 1, (batch,), generator=generator, device=device)
         inputs = reveal(puzzles, solutions, targets, generator) + EMPTY_TOKEN
-        margin = (0, n - SIDE, 0, n - SIDE)
-        return F.pad(inputs, margin), F.pad(solutions, margin)  # [B, n, n]
+        return place(inputs, n, self.layout), place(solutions, n, self.layout)  # [B, n, n]
 
 
 class EasySudoku(Sudoku):
@@ -80,6 +80,25 @@ class EasySudoku(Sudoku):
         "sudoku-easy", IN_CLASSES, OUT_CLASSES, (SIDE,), SIDE, "pad-weighted", "solve a Sudoku of 24-36 givens"
     )
     givens = (24, 36)
+
+
+class BoxedSudoku(Sudoku):
+    """Puzzles of 17-34 givens with every box padded to 4×4 cells, so that boxes are squares of the Z-order.
+
+    In the corner layout a box straddles the quadrants of the network, which then learns rows and columns long
+    before boxes. The network is the same.
+    """
+
+    spec = TaskSpec(
+        "sudoku-boxes",
+        IN_CLASSES,
+        OUT_CLASSES,
+        (16,),
+        16,
+        "pad-weighted",
+        "solve a Sudoku of 17-34 givens, boxes apart",
+    )
+    layout: Layout = "boxes"
 
 
 def reveal(puzzles: Tensor, solutions: Tensor, givens: Tensor, generator: torch.Generator) -> Tensor:
