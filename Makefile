@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
-INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
+INSTALL := $(BIN)/pip install -qq --constraint constraints.txt
 DEPS := pyproject.toml constraints.txt
 
 .PHONY: help train test lint format bench notebooks docs figures results clean
