@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from mse_fast.sudoku.exact import solve_many
 from mse_fast.sudoku.generator import generate
 from mse_fast.sudoku.layout import cut_out, place
-from mse_fast.sudoku.report import GENERATED, PAPER, STEPS, by_givens, count_solved, generated, main, section
+from mse_fast.sudoku.report import GENERATED, PAPER, STEPS, by_givens, count_solved, generated, main, section, stages
 from mse_fast.train import main as train
 from mse_ref.tasks.sudoku import EMPTY_TOKEN, is_solution
 
@@ -78,10 +78,12 @@ def test_the_page_shows_the_numbers_of_the_record_beside_the_papers(tmp_path):
         for steps in STEPS
     ]
     run = {"parameters": 123456, "step": 789}
-    (tmp_path / "sudoku.json").write_text(json.dumps({"name": "sudoku", "givens": rows, "record": run}))
+    (tmp_path / "sudoku.json").write_text(
+        json.dumps({"name": "sudoku", "givens": rows, "record": run, "stages": [{"step": 211}]})
+    )
     page = "\n".join(section(tmp_path, tmp_path / "figures"))
     assert "| 34 | 0.310 | 0.330 | 0.364 | 0.100-0.200 | 0.770 | 200 |" in page
-    assert "123,456 parameters, 789 training steps) | 17-34 | 23.0% |" in page  # the file's puzzles alone
+    assert "123,456 parameters, 1,000 training steps) | 17-34 | 23.0% |" in page  # the file's puzzles alone
     assert "| Matrix-SE (paper) | 17-34 | 96.6% |" in page
     assert (tmp_path / "figures" / "results-sudoku.svg").stat().st_size > 1000
 
@@ -96,7 +98,11 @@ def test_a_trained_run_is_reported_end_to_end(tmp_path, monkeypatch, capsys, puz
     assert main(["sudoku", "--data", "pool.csv", "--per-givens", "1", "--no-progress", "--json", "out.json"]) == 0
     made = json.loads(Path("out.json").read_text())
     assert [row["givens"] for row in made["givens"]] == [g for g in (30, 40, 50, *GENERATED) for _ in STEPS]
-    assert made["record"]["config"]["data"] == "pool.csv"
+    assert made["record"]["config"]["data"] == "pool.csv" and made["stages"] == []
+    again = ["--start", "sudoku", "--out", "second", "--data", "pool.csv", "--no-progress", "--threads", "1"]
+    assert train(["sudoku", *chosen, *again]) == 0
+    second = json.loads(Path("second/record.json").read_text())
+    assert [run["config"]["out"] for run in stages(second)] == [made["record"]["config"]["out"]]
     Path("bare.csv").write_text(lines[0].split(",")[0])
     for bad, reason in (("bare.csv", "no solutions"), ("none.csv", "No such file")):
         with pytest.raises(SystemExit) as stop:

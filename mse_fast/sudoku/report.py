@@ -82,7 +82,23 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
         rows += [{"givens": givens, "source": source} | row for row in count_solved(model, asked, right, layout)]
     about: dict[str, Any] = {"command": command("sudoku.report", options.arguments), "commit": commit(), "date": now()}
     about |= {"hardware": hardware(torch.device("cpu")), "versions": versions(), "seed": options.seed}
-    return {"name": record["name"], "task": "sudoku", "givens": rows, "evaluation": about, "record": record}
+    return {
+        "name": record["name"],
+        "task": "sudoku",
+        "givens": rows,
+        "evaluation": about,
+        "record": record,
+        "stages": stages(record),
+    }
+
+
+def stages(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of the runs whose weights this one started from, the first one first."""
+    start = record["config"].get("start")
+    if not start:
+        return []
+    before, _ = read_run(find_folder(start))
+    return [*stages(before), before]
 
 
 def section(records: Path, figures: Path) -> list[str]:
@@ -119,7 +135,8 @@ def section(records: Path, figures: Path) -> list[str]:
     lines += ["| model | givens | solved |", "|---|---|---|"]
     at_thirty = [row["solved"] for row in read if row["steps"] == 30]
     low, high = (pick(row["givens"] for row in read) for pick in (min, max))
-    ours = f"`{made['name']}`, {run['parameters']:,} parameters, {run['step']:,} training steps"
+    steps = sum(each["step"] for each in [*made["stages"], run])
+    ours = f"`{made['name']}`, {run['parameters']:,} parameters, {steps:,} training steps"
     lines += [f"| Matrix-SE, here ({ours}) | {low}-{high} | {np.mean(at_thirty):.1%} |"]
     lines += [f"| {s['model']} | {s['givens'][0]}-{s['givens'][1]} | {s['solved']:.1%} |" for s in paper["solver"]]
     return [*lines, "", f"Source of the other numbers: {paper['source']}.", ""]
