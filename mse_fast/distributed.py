@@ -85,9 +85,12 @@ def join(device: torch.device) -> World:
     """Meet the other processes torchrun started, if it did."""
     if processes() == 1:
         return World()
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=timedelta(minutes=10))
-    return World(dist.get_rank(), dist.get_world_size())
+    backend, patience = "nccl" if device.type == "cuda" else "gloo", timedelta(minutes=10)
+    store, rank, size = next(dist.rendezvous("env://", timeout=patience))
+    # After a restart torchrun hands out the same store, with the dead processes' addresses still in it.
+    store = dist.PrefixStore(f"start-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+    return World(rank, size)
 
 
 def leave() -> None:
