@@ -73,7 +73,7 @@ def read_digits() -> Pictures:
     """The 1,797 digits of scikit-learn, every fifth one for testing; bytes up to 255 instead of 16.
 
     >>> read_digits().train.shape
-    (1437, 8, 8, 1)
+    (1438, 8, 8, 1)
     """
     try:
         from sklearn.datasets import load_digits
