@@ -13,7 +13,7 @@ import torch
 
 from mse_fast import MatrixSERecurrent
 from mse_fast.hub import zoo_names
-from mse_fast.sudoku.answer import answer, follows_rules
+from mse_fast.sudoku.answer import answer, follows_rules, load_solver
 from mse_fast.sudoku.exact import solve
 from mse_ref.draw import draw_sudoku
 from mse_ref.tasks.sudoku import conflicts, is_solution
@@ -51,16 +51,16 @@ draw_sudoku(puzzle, solution, titles=(f"{(puzzle > 0).sum()} givens", "the only 
 # %%
 TRAINED = "sudoku" in zoo_names()
 if TRAINED:
-    net = MatrixSERecurrent.from_pretrained("sudoku")
+    net, layout = load_solver("sudoku")  # layout: where the 81 cells stand in the 16×16 matrix
 else:
     print("no trained Sudoku network is bundled: what follows shows an untrained one")
-    net = MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=24, blocks=1).eval()
+    net, layout = MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=24, blocks=1).eval(), "corner"
 {key: net.config[key] for key in ("feature_maps", "blocks", "steps", "reinject")}
 
 # %%
 puzzle = board(EASY)
 solution = solve(puzzle)
-answers = answer(net, puzzle[None], steps=30)  # digits and confidence, [steps, 1, 9, 9]
+answers = answer(net, puzzle[None], steps=30, layout=layout)  # digits and confidence, [steps, 1, 9, 9]
 shown = (1, 4, 30)
 draw_sudoku(
     puzzle,
@@ -101,7 +101,7 @@ from mse_fast.tasks import get_task  # noqa: E402
 task = get_task("sudoku-easy")
 inputs, labels = task.sample(16, 16, torch.Generator().manual_seed(3))
 puzzles = inputs[:, :9, :9].numpy() - 1
-made = answer(net, puzzles, steps=30)
+made = answer(net, puzzles, steps=30, layout=layout)
 hit = made.digits == labels[:, :9, :9].numpy()  # [steps, B, 9, 9]
 print("step   cells right   puzzles solved")
 for step in (1, 5, 10, 20, 30):
@@ -131,4 +131,4 @@ for step in (1, 5, 10, 20, 30):
 # </details>
 
 # %%
-assert (answer(net, solution[None], steps=1).digits[0, 0] == solution).all()
+assert (answer(net, solution[None], steps=1, layout=layout).digits[0, 0] == solution).all()
