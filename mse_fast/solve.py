@@ -21,7 +21,7 @@ from mse_fast.recurrent import MatrixSERecurrent
 from mse_fast.sudoku.answer import Answers, answer, follows_rules, load_solver
 from mse_fast.sudoku.exact import count_solutions, solve
 from mse_fast.sudoku.layout import Layout
-from mse_fast.sudoku.reader import parse_grid, read_puzzles
+from mse_fast.sudoku.reader import CELLS, looks_like_a_grid, parse_grid, read_puzzles
 from mse_ref.tasks.sudoku import conflicts
 
 Solver = tuple[MatrixSERecurrent, Layout]
@@ -152,9 +152,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.threads:
             torch.set_num_threads(options.threads)
         path = Path(options.puzzle)
-        # A puzzle looks like one; anything else is taken for a file if there is one of that name.
-        named = len(options.puzzle) != 81 and ("/" in options.puzzle or bool(path.suffix))
-        is_file = len(options.puzzle) != 81 and path.is_file()
+        # 81 digits and dots are a puzzle; anything else is a file if there is one of that name, however long.
+        is_file = not looks_like_a_grid(options.puzzle) and path.is_file()
+        named = "/" in options.puzzle or (len(options.puzzle) != CELLS and bool(path.suffix))
         if named and not is_file:
             raise UsageError(f"there is no file {options.puzzle}")
         grids = read_puzzles(path)[0] if is_file else parse_grid(options.puzzle)

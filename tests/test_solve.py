@@ -138,6 +138,7 @@ def test_exact_falls_back_to_the_right_answer(untrained, capsys):
     [
         (PUZZLE[:-1], "81 characters, this one has 80"),
         ("x" + PUZZLE[1:], "character 'x' at place 1"),
+        ("x" + PUZZLE[1:].replace("0", "."), "character 'x' at place 1"),
         ("55" + PUZZLE[2:], "contradict each other: see the 5 at row 1 column 1 and row 1 column 2"),
         ("123456780000000009" + "0" * 63, "no solution"),
         ("missing/file.txt", "there is no file missing/file.txt"),
@@ -189,6 +190,18 @@ def test_answers_of_a_file_are_written_and_exact_makes_them_right(untrained, puz
     puzzles, answers = read_puzzles(out)
     assert all(is_solution(a, p) for a, p in zip(answers, puzzles, strict=True))
     assert "exact solver: the other 1" in capsys.readouterr().out
+
+
+def test_a_path_of_81_characters_is_a_file_and_not_a_puzzle(untrained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # so that the length of the path is ours to choose
+    path = "folder/" + "p" * 70 + ".txt"
+    assert len(path) == 81
+    assert run(path, "--model", untrained) == 2
+    assert f"there is no file {path}" in capsys.readouterr().err
+    (tmp_path / "folder").mkdir()
+    (tmp_path / path).write_text(SOLUTION)
+    assert run(path, "--model", untrained) == 0
+    assert "solved by the network: 1 of 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

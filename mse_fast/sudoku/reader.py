@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["PuzzleError", "parse_grid", "read_puzzles"]
+__all__ = ["CELLS", "PuzzleError", "looks_like_a_grid", "parse_grid", "read_puzzles"]
 
 CELLS = 81
 ALLOWED = frozenset("0123456789.")
@@ -16,6 +16,15 @@ OPENERS: dict[str, Callable] = {".gz": gzip.open, ".xz": lzma.open}
 
 class PuzzleError(ValueError):
     """A puzzle that cannot be read; the message says where and why."""
+
+
+def looks_like_a_grid(text: str) -> bool:
+    """81 characters, and none that a grid cannot have: the path of a file may have 81 characters too.
+
+    >>> looks_like_a_grid("." * 81), looks_like_a_grid("/" + "." * 80)
+    (True, False)
+    """
+    return len(text) == CELLS and ALLOWED.issuperset(text)
 
 
 def parse_grid(text: str) -> np.ndarray:
