@@ -155,6 +155,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which fresh instances (default 0)")
     parser.add_argument("--steps", type=int, help="applications of a recurrent network; default: its test_steps")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON; - for stdout")
+    parser.add_argument(
+        "--label", metavar="TEXT", help="what the tables of experiments call this run; goes into the JSON"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a figure (.svg, .png or .pdf)")
     parser.add_argument("--data", metavar="PATH", help="file or folder for tasks that read their instances")
     parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
@@ -216,7 +219,9 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
             print(table_line(rows[-1], max(config.sizes)), flush=True)
     about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
     about |= {"hardware": hardware(device), "versions": versions()}
-    return {"name": record["name"], "task": config.task, "rows": rows, "evaluation": about, "record": record}
+    label = {"label": options.label} if options.label else {}
+    result = {"name": record["name"], "task": config.task, "rows": rows, "evaluation": about, "record": record}
+    return result | label
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -58,15 +58,20 @@ def learning_curve(folder: Path) -> None:
         bottom.semilogy(steps, errors, label=f"{n}×{n}", **style)
     bottom.set_ylabel("error on fresh instances")
     bottom.set_xlabel("step")
-    bottom.set_yscale("log")  # also when nothing was evaluated yet
-    bottom.set_ylim(NO_ERROR / 1.5, 1.5)
-    bottom.set_yticks([1, 1e-1, 1e-2, 1e-3, 1e-4, NO_ERROR], ["1", "0.1", "0.01", "0.001", "0.0001", "none"])
+    error_axis(bottom)
     if looks:
         bottom.legend(title="size", ncols=2, fontsize="small", loc="upper right")
     for axes in (top, bottom):
         tidy(axes)
     for kind in ("svg", "png"):
         save_figure(figure, folder / f"curve.{kind}")
+
+
+def error_axis(axes: Any) -> None:
+    """A logarithmic axis of errors that ends where there is none."""
+    axes.set_yscale("log")  # also when nothing was evaluated yet
+    axes.set_ylim(NO_ERROR / 1.5, 1.5)
+    axes.set_yticks([1, 1e-1, 1e-2, 1e-3, 1e-4, NO_ERROR], ["1", "0.1", "0.01", "0.001", "0.0001", "none"])
 
 
 def reach_curve(axes: Any, rows: list[dict[str, Any]], label: str, place: int, **style: Any) -> None:

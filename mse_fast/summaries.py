@@ -63,15 +63,15 @@ def worst_by_column(rows: Rows) -> dict[int, float]:
     return found
 
 
-def recipe_table(records: list[dict[str, Any]]) -> str:
+def recipe_table(records: list[tuple[str, dict[str, Any]]]) -> str:
     """One line an experiment: what it changed in its task's preset, how long it ran, how far it reached."""
-    sizes = sorted({row["size"] for record in records for row in record["rows"] if row["size"] >= 32})
+    sizes = sorted({row["size"] for _, record in records for row in record["rows"] if row["size"] >= 32})
     lines = ["| run | differs from the preset in | steps | time | " + " | ".join(map(str, sizes)) + " |"]
     lines += ["|---|---|---|---|" + "---|" * len(sizes)]
-    for record in records:
+    for label, record in records:
         run = record["record"]
         scores = {row["size"]: cut(row["accuracy"]) for row in record["rows"]}
-        about = f"| {record['label']} | {changes(run['config'], record['task'])} | {run['step']:,} "
+        about = f"| {label} | {changes(run['config'], record['task'])} | {run['step']:,} "
         about += f"| {run['wall_seconds'] / 60:.0f} min | "
         lines.append(about + " | ".join(scores.get(n, "–") for n in sizes) + " |")
     return "\n".join(lines)
@@ -90,5 +90,14 @@ def changes(config: dict[str, Any], task: str) -> str:
         value, default = config.get(name), getattr(usual, name)
         value = tuple(value) if isinstance(value, list) else value
         if value != default and not (name == "sizes" and not default):
-            told.append(f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}")
+            told.append(f"{name} {spelled(value)}")
     return ", ".join(told) or "nothing"
+
+
+def spelled(value: Any) -> str:
+    """A setting as one would type it.
+
+    >>> spelled([4, 8]), spelled(0.1)
+    ('4 8', '0.1')
+    """
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

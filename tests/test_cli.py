@@ -8,7 +8,7 @@ import pytest
 
 from mse_fast.config import TrainConfig, from_dict, load_preset, parse, presets
 from mse_fast.evaluate import main as evaluate
-from mse_fast.results import main as results
+from mse_fast.results.__main__ import main as results
 from mse_fast.train import main as train
 
 MISTAKES = [

@@ -5,6 +5,7 @@ import io
 import pickle
 import shutil
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mse_fast.tasks import get_task
 from mse_fast.train import main as train
 from mse_ref.tasks import images as reference
 
+RESULTS = Path(__file__).parents[1] / "results"
 PER_FILE = 4
 FILES = [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]
 
@@ -315,8 +317,10 @@ def test_a_short_training_run_learns_digits_and_is_tested_on_the_test_set(tmp_pa
     assert float(said.split()[2]) > 0.8
     assert command.section(tmp_path) == []
     shutil.copy("test.json", "digits.json")
+    shutil.copy(RESULTS / "paper.toml", tmp_path)
     page = "\n".join(command.section(tmp_path))
     assert f"| `digits` | {said.split()[2]} |" in page and "scikit-learn digits" in page
+    assert "CIFAR-10: 78 % (the paper" in page
     with pytest.raises(SystemExit) as stop:
         command.main(["no-such-run"])
     assert stop.value.code == 2

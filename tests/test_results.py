@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from mse_fast.config import load_preset
-from mse_fast.results import main, read_paper
+from mse_fast.results.__main__ import main
+from mse_fast.results.paper import read_paper
 
-PAPER = Path(__file__).parents[1] / "results" / "paper.toml"
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 def record(name="transpose", task="transpose", model="matrix-se", seed=0, **scores):
@@ -39,7 +40,7 @@ def write(tmp_path):
     def make(*records):
         folder = tmp_path / "records"
         folder.mkdir(exist_ok=True)
-        shutil.copy(PAPER, folder)
+        shutil.copy(RESULTS / "paper.toml", folder)
         for i, content in enumerate(records):
             (folder / f"{i}.json").write_text(json.dumps(content))
         assert main(["--records", str(folder), "--out", str(tmp_path / "out")]) == 0
@@ -80,14 +81,6 @@ def test_a_gin_is_compared_with_the_papers_on_the_cells_the_paper_counts(write):
     assert rows["GIN (`gin-triangles`), on GIN's cells"][0] == "**0.9500**"
 
 
-def test_sudoku_is_compared_by_solved_puzzles(write):
-    rows, out = write(record("sudoku", "sudoku", "matrix-se-recurrent", n9=1.0))
-    assert rows["solved at size"] == ["9"]
-    assert rows["recurrent Matrix-SE (`sudoku`)"] == ["0.5000"]
-    assert rows["recurrent Matrix-SE in the paper"] == ["0.966"]
-    assert not list(out.rglob("*sudoku*")), "one point makes no figure"
-
-
 def test_every_number_is_in_the_table_for_programs(write):
     _, out = write(record(n4=0.25))
     with open(out / "results.csv") as file:
@@ -116,12 +109,14 @@ def test_other_json_files_are_left_out(write):
 
 
 def test_the_papers_rows_are_as_long_as_its_sizes():
-    source, rows = read_paper(PAPER)
-    assert "2006.15892" in source
-    lengths = {key: len(value) for key, value in rows.items()}
+    paper = read_paper(RESULTS)
+    assert "2006.15892" in paper.source
+    lengths = {key: len(value) for key, value in paper.rows.items()}
     assert lengths["transpose", "matrix-se"] == 9 and lengths["components", "matrix-se"] == 8
     assert lengths["transitivity", "gin"] == 7  # it ran out of memory at 1024
-    assert {task for task, model in rows if model == "matrix-se"} >= {"transpose", "rotate90", "xor", "squaring"}
+    assert {task for task, model in paper.rows if model == "matrix-se"} >= {"transpose", "rotate90", "xor", "squaring"}
+    assert paper.of("cifar10") == {"matrix-se": [{"size": 32, "accuracy": 0.78}]}
+    assert [solver["solved"] for solver in paper.solvers if solver["givens"] == [17, 34]] == [0.966, 0.966]
 
 
 def test_tables_in_written_pages_are_renewed_and_the_prose_stays(write, tmp_path):

@@ -10,10 +10,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from mse_fast.results.paper import NAME as PAPER
 from mse_fast.sudoku.exact import solve_many
 from mse_fast.sudoku.generator import generate
 from mse_fast.sudoku.layout import cut_out, place
-from mse_fast.sudoku.report import GENERATED, PAPER, STEPS, by_givens, count_solved, generated, main, section, stages
+from mse_fast.sudoku.report import GENERATED, STEPS, by_givens, count_solved, generated, main, section, stages
 from mse_fast.train import main as train
 from mse_ref.tasks.sudoku import EMPTY_TOKEN, is_solution
 

@@ -6,7 +6,6 @@
 import argparse
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from mse_fast.evaluate import read_run, wilson
 from mse_fast.models import find_folder
 from mse_fast.plots import COLOURS, MARKERS, new_figure, save_figure, tidy
 from mse_fast.record import command, commit, hardware, now, versions
+from mse_fast.results.paper import read_paper
 from mse_fast.sudoku.answer import answer, load_solver
 from mse_fast.sudoku.generator import generate
 from mse_fast.sudoku.layout import Layout
@@ -31,7 +31,7 @@ __all__ = ["count_solved", "main", "section"]
 STEPS = (10, 30, 64)  # applications of the network: as trained in the paper, as tested there, and as RRN's
 GENERATED = (35, 40, 45, 50, 55, 60, 65, 70)
 BATCH = 50
-RECORD, PAPER = "sudoku.json", "paper-sudoku.toml"
+RECORD = "sudoku.json"
 
 
 def count_solved(
@@ -107,7 +107,7 @@ def section(records: Path, figures: Path) -> list[str]:
     if not path.exists():
         return []
     made = json.loads(path.read_text())
-    rows, paper = made["givens"], tomllib.loads((records / PAPER).read_text())
+    rows, paper = made["givens"], read_paper(records)
     _draw(rows, figures / "results-sudoku.svg")
     run, read = made["record"], [row for row in rows if row["source"] == "file"]
     lines = ["## sudoku", ""]
@@ -138,8 +138,8 @@ def section(records: Path, figures: Path) -> list[str]:
     steps = sum(each["step"] for each in [*made["stages"], run])
     ours = f"`{made['name']}`, {run['parameters']:,} parameters, {steps:,} training steps"
     lines += [f"| Matrix-SE, here ({ours}) | {low}-{high} | {np.mean(at_thirty):.1%} |"]
-    lines += [f"| {s['model']} | {s['givens'][0]}-{s['givens'][1]} | {s['solved']:.1%} |" for s in paper["solver"]]
-    return [*lines, "", f"Source of the other numbers: {paper['source']}.", ""]
+    lines += [f"| {s['model']} | {s['givens'][0]}-{s['givens'][1]} | {s['solved']:.1%} |" for s in paper.solvers]
+    return [*lines, "", f"Source of the other numbers: {paper.source}, Table 3.", ""]
 
 
 def _draw(rows: list[dict[str, Any]], path: Path) -> None:
