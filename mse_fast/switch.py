@@ -4,9 +4,10 @@
     g = GELU(Norm(Z i))                  [..., 2*r*M]
     o = sigmoid(s) * i + h * (W g + b)   [..., r*M]
 
-Two ways to compute the same thing live here.  :meth:`Switch.forward` is plain autograd code.
+Two ways to compute the same thing live here.  :meth:`Switch.plain` is autograd code, formula by formula.
 :meth:`Switch.inplace` overwrites its input chunk by chunk: a chunk is copied once, and its hidden features are
 made, normalised and used while they are still in the cache, so inference needs one copy of the activations.
+A third, ``mse_fast.fused``, does the same for a training step on the CPU.
 """
 
 import math
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from mse_fast.fused import FusedSwitch
 
 RESIDUAL = 0.9  # sigmoid(s) at the start
 CANDIDATE = 0.25 * math.sqrt(1 - RESIDUAL**2)  # h, a constant
@@ -62,6 +65,26 @@ class Switch(nn.Module):
             nn.init.zeros_(self.offset)
 
     def forward(self, x: Tensor) -> Tensor:
+        return self.fused(x) if self.can_fuse(x) else self.plain(x)
+
+    def can_fuse(self, x: Tensor) -> bool:
+        """Whether a gradient will be wanted on the CPU; a compiler does its own fusing."""
+        wanted = torch.is_grad_enabled() and (x.requires_grad or self.Z.requires_grad)
+        return wanted and self.norm == "feature" and x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+    def fused(self, x: Tensor, chunk: int | None = None) -> Tensor:
+        """The layer with its own backward pass: see ``mse_fast.fused``."""
+        B, L, M = x.shape
+        i = x.reshape(B * L // self.radix, self.radix * M)  # [B*L/r, r*M]
+        kept = keep_mask(i, self.dropout) if self.training and self.dropout else None
+        W, b, residual = self.W * (CANDIDATE / GELU_SLOPE), CANDIDATE * self.b, torch.sigmoid(self.s)
+        dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+        chunk = chunk or CHUNK["cpu"]
+        o = FusedSwitch.apply(i, kept, self.Z, W, b, residual, GELU_SLOPE, EPS["feature"], chunk, dtype)
+        return o.view(B, L, M)
+
+    def plain(self, x: Tensor) -> Tensor:
+        """The layer as a chain of PyTorch operations, for autograd, compilers and every device."""
         B, L, M = x.shape
         i = x.reshape(B, L // self.radix, self.radix * M)  # [B, L/r, r*M]
         a = (dropout(i, self.dropout) if self.training and self.dropout else i) @ self.Z  # [B, L/r, 2*r*M]
@@ -143,16 +166,23 @@ class Switch(nn.Module):
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """Dropout that spends one random byte per element, so the rate is rounded to 1/256.
-
-    PyTorch's own draws a full random number per element, which on a CPU costs as much as the whole GELU.
-    """
+    """Dropout that is cheap on a CPU, see :func:`keep_mask`."""
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, rate)
+    kept, factor = keep_mask(x, rate)
+    return x * kept.to(x.dtype).mul_(factor)
+
+
+def keep_mask(x: Tensor, rate: float) -> tuple[Tensor, float]:
+    """What dropout keeps of a CPU tensor, and the factor that makes up for the rest.
+
+    One random byte per element decides, so the rate is rounded to 1/256: PyTorch's own dropout draws a full random
+    number per element, which on a CPU costs as much as the whole GELU.
+    """
     dropped = round(256 * rate)
     words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
     kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
-    return x * kept.to(x.dtype).mul_(256 / (256 - dropped))
+    return kept, 256 / (256 - dropped)
 
 
 def pieces(part: Tensor, chunk: int) -> Iterator[Tensor]:

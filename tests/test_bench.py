@@ -51,8 +51,9 @@ def test_every_matrix_product_of_a_contender_is_in_its_limit(name):
     contender, case = CONTENDERS[name], Case("inference", 8, feature_maps=8)
     tokens, _ = inputs_of(contender, case, torch.Generator().manual_seed(0))
     model = contender.make(case)
-    with FlopCounterMode(display=False) as counter:
-        model(tokens)
+    # the counter does not know products that add in place: the path of one tensor per result has none
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model.train()(tokens)
     counted = counter.get_total_flops()
     if name == "attention":  # the counter sees fused attention, but not the library's choice of it on every CPU
         fused = sum(
@@ -63,7 +64,9 @@ def test_every_matrix_product_of_a_contender_is_in_its_limit(name):
         assert counted == contender.flops(case)
 
 
-@pytest.mark.parametrize("name", ["gather port", "matrix-se, out of place", "matrix-se, one chunk"])
+@pytest.mark.parametrize(
+    "name", ["gather port", "matrix-se, out of place", "matrix-se, plain layers", "matrix-se, one chunk"]
+)
 def test_the_variants_of_matrix_se_differ_in_speed_alone(name):
     case = Case("inference", 16, feature_maps=8)
     tokens, _ = inputs_of(CONTENDERS[name], case, torch.Generator().manual_seed(0))
@@ -218,7 +221,8 @@ def test_the_cases_cover_all_sizes_modes_and_contenders():
     for mode in ("inference", "training"):
         assert {case.n for case, _ in cases if case.mode == mode} == {16, 32, 64, 128, 256, 512, 1024}
     assert {name for _, names in cases for name in names} == set(CONTENDERS)
-    assert (Case("training", 32, batch=8), (MATRIX_SE, "gather port", "matrix-se, compiled")) in cases
+    names = dict(cases)[Case("training", 32, batch=8)]
+    assert names == (MATRIX_SE, "gather port", "matrix-se, plain layers", "matrix-se, compiled")
     assert all(name in CONTENDERS for _, names in quick_cases() for name in names)
 
 

@@ -17,7 +17,7 @@ from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.hub import write_atomically
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
-PORT, COMPILED = "gather port", "matrix-se, compiled"
+PORT, COMPILED, PLAIN = "gather port", "matrix-se, compiled", "matrix-se, plain layers"
 RIVALS = ("resnet29", "gin", "attention", "rse")
 VARIANTS = ("matrix-se, out of place", "matrix-se, one chunk", "matrix-se, norm=position")
 QUICK_MINUTES = 0.6
@@ -31,9 +31,11 @@ def all_cases() -> Iterator[Entry]:
         compiled = (COMPILED,) if n in (16, 64, 256, 1024) else ()  # every size is another graph to compile
         yield Case("inference", n), (MATRIX_SE, PORT, *compiled, *variants, *RIVALS, "rse, gather port")
         yield Case("inference", n, feature_maps=32), (MATRIX_SE, PORT, *variants)
-        yield Case("training", n), (MATRIX_SE, PORT, *compiled, *RIVALS)
+        plain = (PLAIN,) if n == 128 else ()
+        yield Case("training", n), (MATRIX_SE, PORT, *plain, *compiled, *RIVALS)
         if n == 32:
-            yield Case("training", n, batch=8), (MATRIX_SE, PORT, COMPILED)
+            yield Case("training", n, batch=8), (MATRIX_SE, PORT, PLAIN, COMPILED)
+            yield Case("training", n, feature_maps=32, batch=8), (MATRIX_SE, PORT, PLAIN)
 
 
 def quick_cases() -> Iterator[Entry]:

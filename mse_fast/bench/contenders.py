@@ -169,6 +169,15 @@ def out_of_place(model: Any, tokens: Tensor) -> Tensor:
     return model.train()(tokens)  # without dropout, training mode changes nothing but the path
 
 
+def plain_layers(case: Case) -> MatrixSE:
+    """Matrix-SE whose switch layers leave the backward pass to autograd."""
+    network = matrix_se(case)
+    for unit in network.modules():
+        if isinstance(unit, Switch):
+            unit.forward = unit.plain  # type: ignore[method-assign]
+    return network
+
+
 def _ours(name: str, **options) -> Contender:
     make = options.pop("make", matrix_se)
     return Contender(name, make, matrix_se_gemms, own_width, **options)
@@ -180,6 +189,7 @@ CONTENDERS = {
         _ours(MATRIX_SE),
         _ours("gather port", make=lambda case: GatherPort(matrix_se(case))),
         _ours("matrix-se, out of place", call=out_of_place),
+        _ours("matrix-se, plain layers", make=plain_layers),
         _ours("matrix-se, one chunk", call=one_chunk),
         _ours("matrix-se, norm=position", make=lambda case: matrix_se(case, "position")),
         Contender("resnet29", published("resnet29"), resnet_gemms, lambda case: RESNET_WIDTH, "gemm of resnet29"),

@@ -17,12 +17,25 @@ NAMES = (
     "gin",
     "attention",
 )
-STEPS = (  # each adds one technique to the one before
-    ("gather port", "nothing: index gathers, formulas written out"),
-    ("matrix-se, out of place", "shuffles as transpositions; GELU as SiLU, its constants folded into W"),
-    ("matrix-se, one chunk", "in place on the digit itself: no shuffle, reused buffers, `addmm_` onto the input"),
-    ("matrix-se", "chunks of groups whose hidden features stay in the cache"),
-)
+NOTHING = ("gather port", "nothing: index gathers, formulas written out")
+SIMPLER = "shuffles as transpositions; GELU as SiLU, its constants folded into W"
+STEPS = {  # each adds one technique to the one before
+    "inference": (
+        NOTHING,
+        ("matrix-se, out of place", SIMPLER),
+        ("matrix-se, one chunk", "in place on the digit itself: no shuffle, reused buffers, `addmm_` onto the input"),
+        ("matrix-se", "chunks of groups whose hidden features stay in the cache"),
+    ),
+    "training": (
+        NOTHING,
+        ("matrix-se, plain layers", SIMPLER),
+        ("matrix-se", "a switch layer with its own backward pass, in chunks that stay in the cache"),
+    ),
+}
+SPOTS = {  # side, feature maps and batch of the columns
+    "inference": [(n, m, 1) for n in (64, 256, 1024) for m in (96, 32)],
+    "training": [(32, 96, 8), (32, 32, 8), (128, 96, 1)],
+}
 
 
 class Rows:
@@ -95,23 +108,23 @@ def memory(rows: Rows) -> str:
     )
 
 
-def techniques(rows: Rows) -> str:
-    """What each technique bought at inference: share of the limit, and the gain over the line before."""
-    spots = [(n, m) for n in (64, 256, 1024) for m in (96, 32)]
-    spots = [spot for spot in spots if rows.value("seconds", STEPS[0][0], "inference", spot[0], feature_maps=spot[1])]
+def techniques(rows: Rows, mode: str) -> str:
+    """What each technique bought: share of the limit, and the gain over the line before."""
+    began = STEPS[mode][0][0]
+    spots = [(n, m, B) for n, m, B in SPOTS[mode] if rows.value("seconds", began, mode, n, B, feature_maps=m)]
     lines, before = [], dict.fromkeys(spots)
-    for name, what in STEPS:
+    for name, what in STEPS[mode]:
         cells = []
-        for n, m in spots:
-            row = rows.get(name, "inference", n, feature_maps=m)
+        for n, m, B in spots:
+            row = rows.get(name, mode, n, B, m)
             if not row or not row["seconds"]:
                 cells.append("–")
                 continue
-            gain = f", ×{before[n, m] / row['seconds']:.2f}" if before[n, m] else ""
+            gain = f", ×{before[n, m, B] / row['seconds']:.2f}" if before[n, m, B] else ""
             cells.append(f"{row['ratio_to_gemm']:.2f}{gain}")
-            before[n, m] = row["seconds"]
+            before[n, m, B] = row["seconds"]
         lines.append([what, *cells])
-    return table(["technique added", *(f"{n}×{n}, m={m}" for n, m in spots)], lines)
+    return table(["technique added", *(f"{n}×{n}{f', B={B}' if B > 1 else ''}, m={m}" for n, m, B in spots)], lines)
 
 
 def skipped(rows: Rows) -> str:
@@ -203,7 +216,8 @@ def machine(rows: Rows) -> str:
 SECTIONS: dict[str, Callable[[Rows], str]] = {
     "machine": machine,
     "targets": targets,
-    "techniques": techniques,
+    "techniques": lambda rows: techniques(rows, "inference"),
+    "training-techniques": lambda rows: techniques(rows, "training"),
     "inference": lambda rows: times(rows, "inference"),
     "training": lambda rows: times(rows, "training"),
     "memory": memory,
