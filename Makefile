@@ -6,7 +6,7 @@ PY := $(BIN)/python
 INSTALL := $(BIN)/pip install -qq --constraint constraints.txt
 DEPS := pyproject.toml constraints.txt
 
-.PHONY: help train test lint format bench notebooks docs figures results clean
+.PHONY: help train test lint format bench notebooks docs figures results web clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ results: .venv/.dev  ## rebuild docs/results.md and its figures from the run rec
 
 notebooks: .venv/.dev  ## execute the notebooks and store their outputs
 	@$(PY) notebooks/build.py
+
+web: .venv/.fast  ## write the networks of the browser demo from the zoo
+	@$(PY) -m mse_fast.export_web
 
 docs: .venv/.dev  ## build the documentation site, warnings are errors
 	@$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

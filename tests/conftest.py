@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from hypothesis import settings
+from webpage import CHROMIUM, FLAGS, PAGE
 
 from mse_ref import map_params
 
@@ -92,3 +93,26 @@ def authors() -> dict[str, np.ndarray]:
     """Arrays computed by the authors' released code; see golden/README.md."""
     with np.load(Path(__file__).parent / "golden" / "authors.npz") as arrays:
         return dict(arrays)
+
+
+@pytest.fixture(scope="module")  # no longer: its event loop and that of the notebooks do not get along
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    """The explorer opened from disk; any message on its console fails the test."""
+    context = browser.new_context(viewport={"width": 1200, "height": 1300}, reduced_motion="reduce")
+    tab = context.new_page()
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.goto((PAGE / "index.html").as_uri())
+    yield tab
+    context.close()
+    assert not said

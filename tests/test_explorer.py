@@ -1,51 +1,12 @@
 """The explorer: its wiring equals the reference's, and the page works in a real browser."""
 
-import json
-import re
-import shutil
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
-import torch
+from webpage import PAGE, javascript, needs_browser, needs_node
 
-from mse_fast import MatrixSE, MatrixSERecurrent
-from mse_fast.export_web import export, find, script
-from mse_fast.export_web import main as export_main
 from mse_ref import apply_route, digits_touched, qrotate, receptive_field, schedule, zorder
 
-PAGE = Path(__file__).parents[1] / "docs" / "explorer"
-NODE = shutil.which("node")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SIDES = [2, 4, 8, 16, 32]
-# as root and without a screen or a network: no sandbox, no GPU, no calls home
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-needs_node = pytest.mark.skipif(NODE is None, reason="Node.js is missing: apt-get install -y nodejs")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install -y chromium")
-
-
-def javascript(code: str, given: object = None):
-    """The value of a JavaScript expression over logic.js (M), network.js (N) and ``given``."""
-    script = (
-        f"const M = require({json.dumps(str(PAGE / 'logic.js'))});"
-        f"const N = require({json.dumps(str(PAGE / 'network.js'))});"
-        "const given = JSON.parse(require('fs').readFileSync(0));"
-        f"console.log(JSON.stringify({code}));"
-    )
-    run = subprocess.run([NODE, "-e", script], input=json.dumps(given), capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
 
 
 @needs_node
@@ -154,29 +115,6 @@ def test_the_page_is_small_and_asks_nobody_for_anything():
         assert not [line for line in loads if "www.w3.org" not in line], path.name
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser):
-    """The explorer opened from disk; any message on its console fails the test."""
-    context = browser.new_context(viewport={"width": 1200, "height": 1300}, reduced_motion="reduce")
-    tab = context.new_page()
-    said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.goto((PAGE / "index.html").as_uri())
-    yield tab
-    context.close()
-    assert not said
-
-
 def settled(tab) -> None:
     """Wait until what was asked for has been painted."""
     tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -275,91 +213,6 @@ def test_every_size_and_view_paints_in_both_themes(page):
     assert len(painted) == 2 * 3 * 2
 
 
-def random_network(kind: str):
-    """A small network with weights nothing like the initial ones, so that every part of it matters."""
-    torch.manual_seed(0)
-    options = {"in_classes": 7, "out_classes": 5, "feature_maps": 6, "blocks": 2}
-    if kind == "recurrent":
-        net = MatrixSERecurrent(**options, reinject=True)
-    else:
-        net = MatrixSE(**options, norm=kind)
-    with torch.no_grad():
-        for value in net.parameters():
-            value.add_(0.3 * torch.randn_like(value))
-    return net.eval()
-
-
-@needs_node
-@pytest.mark.parametrize("kind", ["feature", "position", "recurrent"])
-@pytest.mark.parametrize("n", [2, 8])
-def test_the_pages_forward_pass_equals_pytorch(kind, n, tmp_path):
-    net = random_network(kind)
-    tokens = torch.randint(7, (1, n, n), generator=torch.Generator().manual_seed(n))
-    with torch.no_grad():
-        want = net(tokens, steps=3) if kind == "recurrent" else [net(tokens)]
-    (tmp_path / "net.js").write_text(script("net", net))
-    got = javascript(
-        "(() => { globalThis.self = globalThis; require(given.file);"
-        " const net = N.load(self.MSE_NETWORKS.net);"
-        " return [...N.run(net, given.tokens, given.n, given.steps)].map(logits => [...logits]); })()",
-        {"file": str(tmp_path / "net.js"), "tokens": tokens.flatten().tolist(), "n": n, "steps": len(want)},
-    )
-    for step, logits in zip(got, want, strict=True):
-        np.testing.assert_allclose(np.reshape(step, (n, n, 5)), logits[0].numpy(), atol=1e-4)
-
-
-def shipped() -> list[dict]:
-    text = (PAGE / "networks" / "index.js").read_text()
-    return json.loads(text.removeprefix("self.MSE_INDEX = ").rstrip().removesuffix(";"))
-
-
-@needs_browser
-@pytest.mark.parametrize("entry", shipped(), ids=lambda entry: entry["name"])
-def test_every_shipped_network_gives_pytorchs_logits_in_the_browser(page, entry, tmp_path):
-    net, described = find(entry["name"])
-    assert described.items() <= entry.items()
-    page.click("summary")
-    page.wait_for_function("document.body.dataset.network")
-    page.select_option("#network", entry["name"])
-    page.wait_for_function("name => document.body.dataset.network === name", arg=entry["name"])
-    n, steps = (16, 2) if entry["task"] == "sudoku" else (8, 1)
-    tokens = torch.randint(net.config["in_classes"], (1, n, n), generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        want = net(tokens, steps=steps)[-1] if steps > 1 else net(tokens)
-    got = page.evaluate(
-        "([name, tokens, n, steps]) => Array.from([...MSENetwork.run(MSEDemo.nets[name], tokens, n, steps)].pop())",
-        [entry["name"], tokens.flatten().tolist(), n, steps],
-    )
-    hint = "the zoo has changed: export the demo again, python -m mse_fast.export_web"
-    np.testing.assert_allclose(np.reshape(got, (n, n, -1)), want[0].numpy(), atol=1e-4, err_msg=hint)
-    page.screenshot(path=tmp_path / "demo.png", full_page=True)
-    assert (tmp_path / "demo.png").stat().st_size > 10_000
-
-
-@needs_browser
-def test_what_is_painted_comes_out_transposed(page):
-    page.goto((PAGE / "index.html").as_uri() + "#demo=1")
-    page.reload()
-    page.wait_for_function("document.body.dataset.network")
-    page.select_option("#network", "handmade-transpose")
-    page.wait_for_function("document.body.dataset.network === 'handmade-transpose'")
-    assert page.inner_text("#verdict").startswith("all 64 cells right")
-    page.locator(".palette button").nth(6).click()  # symbol 7
-    page.locator('[data-at="2,5"]').click()
-    page.wait_for_function("document.querySelector('[data-at=\"2,5\"]').textContent === '7'")
-    answer = page.locator("[aria-label='what the network answers'] button").all_inner_texts()
-    assert answer[5 * 8 + 2] == "7"
-    assert page.inner_text("#verdict").startswith("all 64 cells right")
-
-
-def test_an_unknown_network_cannot_be_exported(tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        export_main(["nonsense", "--out", str(tmp_path)])
-    assert end.value.code == 2
-    assert "no network 'nonsense'; there are" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 @needs_browser
 def test_a_finger_on_a_phone_marks_a_cell_and_nothing_sticks_out(browser):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, reduced_motion="reduce")
@@ -369,31 +222,4 @@ def test_a_finger_on_a_phone_marks_a_cell_and_nothing_sticks_out(browser):
     phone.locator("#main").tap(position={"x": 10, "y": 10})
     assert "cell (row 0, column 0)" in phone.inner_text("#caption")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()
-
-
-@needs_browser
-def test_a_typed_sudoku_keeps_its_givens_and_contradictions_are_named(browser, tmp_path):
-    torch.manual_seed(0)
-    net = MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=4, blocks=1)
-    net.save_pretrained(tmp_path / "sudoku")
-    scores = {"accuracy": {"9": 0.1}, "solved": {"9": 0.0}}
-    record = {"config": {"task": "sudoku"}, "evaluation": scores}
-    (tmp_path / "sudoku" / "record.json").write_text(json.dumps(record))
-    shutil.copytree(PAGE, tmp_path / "page", ignore=shutil.ignore_patterns("networks"))
-    export([str(tmp_path / "sudoku")], tmp_path / "page" / "networks")
-    context = browser.new_context()
-    tab = context.new_page()
-    tab.goto((tmp_path / "page" / "index.html").as_uri() + "#demo=1")
-    tab.wait_for_function("document.body.dataset.network === 'sudoku'")
-    assert "it had 10.0 % of the cells right and solved 0.0 %" in tab.inner_text("#about")
-    tab.get_by_label("row 1, column 3").fill("5")  # the example starts with 53
-    tab.click("#solve")
-    said = "these givens contradict each other: row 1 column 1, row 1 column 3"
-    assert tab.inner_text("#sudoku-status") == said
-    tab.get_by_label("row 1, column 3").fill("")
-    tab.click("#solve")
-    tab.wait_for_function("document.getElementById('sudoku-status').textContent.startsWith('step 30 of 30')")
-    filled = "".join(tab.locator(".sudoku input").evaluate_all("cells => cells.map(cell => cell.value)"))
-    assert re.fullmatch("53[1-9]{2}7[1-9]{4}6[1-9]{2}195.*", filled) and len(filled) == 81
     context.close()

@@ -1,4 +1,4 @@
-/* The demo: paint a matrix and let a network transform it, or type a Sudoku and watch the answers grow. */
+/* The demo: choose a network, paint a matrix and let the network transform it. Sudoku has a file of its own. */
 (function () {
   "use strict";
   const N = window.MSENetwork;
@@ -133,108 +133,6 @@
     show();
   }
 
-  /* ---- Sudoku ---- */
-
-  const EXAMPLES = [
-    "530070000600195000098000060800060003400803001700020006060000280000419005000080079",
-    "000000010400000000020000000000050407008000300001090000300400200050100000000806000",
-  ];
-
-  function sudoku(body, entry, net) {
-    const inputs = [];
-    const grid = make("div", { className: "board sudoku" });
-    grid.style.gridTemplateColumns = "repeat(9, 1fr)";
-    for (let i = 0; i < 81; i++) {
-      const edge = `${i % 9 % 3 === 2 && i % 9 < 8 ? "edge-right" : ""} ${Math.floor(i / 9) % 3 === 2 && i < 72 ? "edge-bottom" : ""}`;
-      const input = make("input", { inputMode: "numeric", maxLength: 1, className: edge, autocomplete: "off" });
-      input.dataset.edge = edge;
-      input.setAttribute("aria-label", `row ${Math.floor(i / 9) + 1}, column ${i % 9 + 1}`);
-      input.addEventListener("input", () => {
-        input.value = input.value.replace(/[^1-9]/g, "");
-        input.className = `${input.dataset.edge} ${input.value ? "given" : ""}`;
-        input.style.color = "";
-      });
-      input.addEventListener("keydown", (event) => {
-        const move = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -9, ArrowDown: 9 }[event.key];
-        if (move && inputs[i + move]) { inputs[i + move].focus(); event.preventDefault(); }
-      });
-      inputs.push(input);
-      grid.append(input);
-    }
-    const status = make("p", { className: "hint", id: "sudoku-status" });
-    status.setAttribute("aria-live", "polite");
-    let turn = 0;
-
-    const fill = (text) => {
-      turn++;
-      [...text].forEach((digit, i) => {
-        inputs[i].value = digit === "0" ? "" : digit;
-        inputs[i].className = `${inputs[i].dataset.edge} ${digit === "0" ? "" : "given"}`;
-        inputs[i].style.color = "";
-      });
-      status.textContent = `${[...text].filter((digit) => digit !== "0").length} givens`;
-    };
-
-    const clashes = (digits) => {
-      const bad = new Set();
-      const units = [];
-      for (let u = 0; u < 9; u++) {
-        units.push(digits.map((_, i) => i).filter((i) => Math.floor(i / 9) === u));
-        units.push(digits.map((_, i) => i).filter((i) => i % 9 === u));
-        units.push(digits.map((_, i) => i).filter((i) => Math.floor(i / 27) * 3 + Math.floor(i % 9 / 3) === u));
-      }
-      for (const unit of units) for (const i of unit) for (const j of unit) if (i < j && digits[i] && digits[i] === digits[j]) bad.add(i).add(j);
-      return bad;
-    };
-
-    function solve() {
-      const mine = ++turn;
-      const given = inputs.map((input) => (input.classList.contains("given") ? Number(input.value) : 0));
-      const wrong = clashes(given);
-      if (wrong.size) {
-        status.textContent = `these givens contradict each other: ${[...wrong].map((i) => `row ${Math.floor(i / 9) + 1} column ${i % 9 + 1}`).join(", ")}`;
-        return;
-      }
-      const rows = Array.from({ length: 9 }, (_, r) => given.slice(9 * r, 9 * r + 9).map((digit) => digit + 1)); // empty is 1
-      const classes = net.config.out_classes;
-      const steps = 30;
-      const answers = N.run(net, padded(rows, 16), 16, steps);
-      let step = 0;
-      const tick = () => {
-        if (mine !== turn) return;
-        const logits = answers.next().value;
-        if (!logits) return;
-        step++;
-        const digits = given.map((digit, i) => {
-          const at = (16 * Math.floor(i / 9) + i % 9) * classes;
-          let best = 1;
-          for (let c = 2; c < classes; c++) if (logits[at + c] > logits[at + best]) best = c;
-          let sum = 0; // class 0 is the padding around the grid
-          for (let c = 1; c < classes; c++) sum += Math.exp(logits[at + c] - logits[at + best]);
-          if (!digit) Object.assign(inputs[i], { value: best, className: inputs[i].dataset.edge })
-            .style.color = `color-mix(in srgb, var(--ink) ${Math.round(30 + 70 / sum)}%, transparent)`; // pale: unsure
-          return digit || best;
-        });
-        const bad = clashes(digits);
-        const empty = given.filter((digit) => !digit).length;
-        const free = given.filter((digit, i) => !digit && !bad.has(i)).length;
-        status.textContent = bad.size ? `step ${step} of ${steps}: ${free} of ${empty} filled cells without contradiction` : `solved at step ${step}`;
-        if (bad.size && step < steps) setTimeout(tick, 0);
-      };
-      status.textContent = "thinking …";
-      setTimeout(tick, 0);
-    }
-
-    let shown = 0;
-    body.append(
-      make("div", { className: "demo-row" },
-        make("button", { type: "button", textContent: "Work on it", id: "solve", onclick: solve }),
-        make("button", { type: "button", textContent: "Another example", onclick: () => fill(EXAMPLES[++shown % EXAMPLES.length]) }),
-        make("button", { type: "button", textContent: "Empty board", onclick: () => fill("0".repeat(81)) })),
-      make("div", { className: "demo-boards" }, grid), status);
-    fill(EXAMPLES[0]);
-  }
-
   /* ---- choosing a network ---- */
 
   function start(body, load) {
@@ -252,12 +150,15 @@
           area.replaceChildren();
           const { feature_maps: m, blocks: b, in_classes: classes } = nets[entry.name].config;
           about.textContent = `${entry.about} ${b} Beneš block${b > 1 ? "s" : ""}, ${m} feature maps, alphabet of ${classes}.`;
-          (entry.task === "sudoku" ? sudoku : painter)(area, entry, nets[entry.name]);
+          (entry.task === "sudoku" ? window.MSESudoku.panel : painter)(area, entry, nets[entry.name]);
           document.body.dataset.network = entry.name;
         };
         if (nets[entry.name]) ready();
+        else if (entry.task === "sudoku" && !window.MSESudoku) load("sudoku.js", () => load(`networks/${entry.name}.js`, ready));
         else load(`networks/${entry.name}.js`, ready);
       };
+      const wish = new URLSearchParams(location.hash.slice(1)).get("demo"); // index.html#demo=sudoku
+      if (list.some((entry) => entry.name === wish)) choice.value = wish;
       choice.addEventListener("change", open);
       body.replaceChildren(make("div", { className: "demo-row" }, make("label", {}, "Network ", choice)), about, area);
       open();
