@@ -67,11 +67,11 @@ def learning_curve(folder: Path) -> None:
         save_figure(figure, folder / f"curve.{kind}")
 
 
-def error_axis(axes: Any) -> None:
-    """A logarithmic axis of errors that ends where there is none."""
+def error_axis(axes: Any, floor: str = "none") -> None:
+    """A logarithmic axis of errors that ends where there is none, or no more than so many."""
     axes.set_yscale("log")  # also when nothing was evaluated yet
     axes.set_ylim(NO_ERROR / 1.5, 1.5)
-    axes.set_yticks([1, 1e-1, 1e-2, 1e-3, 1e-4, NO_ERROR], ["1", "0.1", "0.01", "0.001", "0.0001", "none"])
+    axes.set_yticks([1, 1e-1, 1e-2, 1e-3, 1e-4, NO_ERROR], ["1", "0.1", "0.01", "0.001", "0.0001", floor])
 
 
 def reach_curve(axes: Any, rows: list[dict[str, Any]], label: str, place: int, **style: Any) -> None:

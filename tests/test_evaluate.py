@@ -128,6 +128,14 @@ def test_the_program_writes_a_table_a_json_file_and_a_plot(run, tmp_path, capsys
     assert lines[2].split()[0] == "16" and lines[2].endswith("never trained on")
 
 
+def test_a_label_goes_into_the_file_and_only_when_there_is_one(run, tmp_path):
+    file, asked = tmp_path / "rows.json", [str(run), "--sizes", "4", "--instances", "2", "--json"]
+    assert main([*asked, str(file), "--label", "no dropout"]) == 0
+    assert json.loads(file.read_text())["label"] == "no dropout"
+    assert main([*asked, str(file)]) == 0
+    assert "label" not in json.loads(file.read_text())
+
+
 def test_the_rows_can_go_to_stdout_for_other_programs(run, capsys):
     assert main([str(run), "--sizes", "4", "--instances", "2", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["size"] == 4

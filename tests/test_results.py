@@ -12,6 +12,9 @@ import pytest
 from mse_fast.config import load_preset
 from mse_fast.results.__main__ import main
 from mse_fast.results.paper import read_paper
+from mse_fast.results.records import model_place
+from mse_fast.results.tables import places
+from mse_fast.train import main as train
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -79,6 +82,103 @@ def test_a_gin_is_compared_with_the_papers_on_the_cells_the_paper_counts(write):
     rows, _ = write(gin)
     assert rows["GIN (`gin-triangles`)"][0] == "0.5000"
     assert rows["GIN (`gin-triangles`), on GIN's cells"][0] == "**0.9500**"
+
+
+def rival(name, task, model, seconds=130, **more):
+    made = record(name, task, model, n4=0.5)
+    made["record"] |= {"wall_seconds": seconds}
+    made["record"]["config"] |= more
+    return made
+
+
+def test_rse_on_two_orders_of_the_cells_is_two_networks_not_two_seeds(write):
+    rows, _ = write(rival("rse-xor", "xor", "rse", flatten="raster"), rival("rse-xor", "xor", "rse", flatten="zorder"))
+    assert {"RSE on raster order (`rse-xor`)", "RSE on Z-order (`rse-xor`)"} <= set(rows)
+    assert not any("seeds" in name for name in rows)
+
+
+def test_matrix_se_stands_first_and_tasks_stand_under_the_papers_tables(write):
+    gin = rival("gin-triangles", "triangles", "gin")
+    rows, out = write(rival("attention-xor", "xor", "attention"), gin, record("xor", "xor", n4=1.0))
+    names = list(rows)
+    assert names.index("Matrix-SE (`xor`)") < names.index("attention (`attention-xor`)")
+    headings = [line for line in (out / "results.md").read_text().splitlines() if line.startswith("#")]
+    assert headings[1:5] == ["## Table 1: matrices", "### xor", "## Table 2: graphs", "### triangles"]
+
+
+def test_a_model_keeps_its_colour_and_a_second_network_of_it_gets_another():
+    runs = [rival("a", "xor", "rse"), rival("b", "xor", "rse"), rival("c", "xor", "resnet29"), rival("d", "xor", "rse")]
+    made = places([[run] for run in runs])
+    assert made[0] == model_place("rse") and made[2] == model_place("resnet29") and len(set(made)) == 4
+
+
+TRIALS = 'xor = ["lr 0.003", "lr 0.001"]\n"1" = ["lr 0.003", "lr 0.01"]\n'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "trials", "fair"),
+    [
+        (130, TRIALS.replace("xor", '"0"'), True),
+        (129, TRIALS.replace("xor", '"0"'), False),
+        (500, '"0" = ["a", "b", "c"]\n"1" = ["a", "b"]', False),
+        (500, '"1" = ["a"]', False),
+        (500, "", False),
+    ],
+)
+def test_a_baseline_is_called_fairly_treated_only_when_time_and_trials_say_so(write, tmp_path, seconds, trials, fair):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "trials.toml").write_text(trials)
+    rows, out = write(record("xor", "xor", n4=1.0), rival("resnet29-xor", "xor", "resnet29", seconds))
+    page = " ".join((out / "results.md").read_text().split())
+    assert ("Each baseline had at least the wall time" in page) == fair
+    assert ("trials, than the Matrix-SE of its task had: ResNet-29 (`resnet29-xor`)" in page) == (not fair)
+    if fair:
+        assert rows["ResNet-29 (`resnet29-xor`), xor"] == [
+            *("1,234 (1,234)", "3 min (3 min)", "1.00", "2 (2)", "lr 0.003; lr 0.01")
+        ]
+
+
+def test_without_a_baseline_there_are_no_terms(write):
+    _, out = write(record(n4=1.0))
+    assert "On which terms" not in (out / "results.md").read_text()
+
+
+@pytest.mark.parametrize("content", ["xor = 3", "xor = [", "xor = [1]"])
+def test_a_damaged_list_of_trials_is_named(write, tmp_path, capsys, content):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "trials.toml").write_text(content)
+    with pytest.raises(SystemExit) as stopped:
+        write(record(n4=1.0))
+    assert stopped.value.code == 2 and "trials.toml" in capsys.readouterr().err
+
+
+def test_what_was_written_by_hand_is_on_the_page_whenever_it_is_made(write, tmp_path):
+    notes = tmp_path / "records" / "notes.md"
+    notes.parent.mkdir()
+    notes.write_text("<!-- only a\ncomment -->\n")
+    _, out = write(record(n4=1.0))
+    assert "comment" not in (out / "results.md").read_text()
+    notes.write_text("<!-- a comment -->\n## Where we contradict the paper\n\nIn this.\n")
+    for _ in range(2):
+        write(record(n4=1.0))
+        assert "\n\n## Where we contradict the paper\n\nIn this.\n\n" in (out / "results.md").read_text()
+
+
+def test_curves_and_ablations_are_on_the_page_when_there_are_records(write, tmp_path):
+    _, out = write(record(n4=1.0))
+    page = (out / "results.md").read_text()
+    assert "[performance](performance.md)" in page and "How fast they learn" not in page and "good for" not in page
+    group = tmp_path / "records" / "ablation" / "norm"
+    group.mkdir(parents=True)
+    (group / "a.json").write_text(json.dumps(record(n4=1.0) | {"label": "as usual"}))
+    run = tmp_path / "runs" / "small"
+    options = "--feature-maps 4 --blocks 1 --sizes 4 --steps 2 --eval-every 2 --eval-instances 2 --no-progress --out"
+    assert train(["transpose", *options.split(), str(run)]) == 0
+    assert main(["--records", str(tmp_path / "records"), "--out", str(out), "--keep-curve", str(run)]) == 0
+    page = (out / "results.md").read_text()
+    assert "## How fast they learn" in page and "| as usual |" in page
+    for name in ("results-convergence", "results-ablation-norm"):
+        assert (out / "figures" / f"{name}.svg").exists() and (out / "figures" / f"{name}.csv").exists()
 
 
 def test_every_number_is_in_the_table_for_programs(write):

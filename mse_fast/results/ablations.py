@@ -69,7 +69,8 @@ def draw(group: str, records: list[Record], sizes: list[int], path: Path) -> Non
     figure = new_figure()
     axes = figure.subplots()
     for place, record in enumerate(records):
-        reach_curve(axes, record["rows"], label_of(record), place)
+        line = ("-", "--", "-.", ":")[place % 4]  # lines at 1 lie on top of each other
+        reach_curve(axes, record["rows"], label_of(record), place, linestyle=line)
     finish_reach(axes, sizes, max(n for record in records for n in record["record"]["config"]["sizes"]))
     axes.set_title(heading(group))
     axes.legend(fontsize="small")

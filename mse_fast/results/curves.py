@@ -124,7 +124,7 @@ def draw(by_task: dict[str, list[Record]], path: Path) -> None:
             axes.set_xlabel(what)
             axes.set_title(task, fontsize="medium")
             axes.set_xlim(left=0)
-            error_axis(axes)
+            error_axis(axes, f"≤ {NO_ERROR:.5f}")
             tidy(axes)
         panels[0].set_ylabel("error")
         panels[1].legend(fontsize="x-small")

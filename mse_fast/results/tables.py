@@ -141,16 +141,16 @@ def terms(records: list[Record], trials: dict[str, list[str]]) -> list[str]:
                 "; ".join(tried) or "–",
             ]
         )
-        if share < 1 or len(tried) < len(tried_own):
+        if share < 1 or not tried or not tried_own or len(tried) < len(tried_own):  # unrecorded trials prove nothing
             short.append(title(record))
-    said = ["Each baseline had at least the wall time of the Matrix-SE run of its task and as many trials."]
+    said = "Each baseline had at least the wall time of the Matrix-SE run of its task and as many trials."
     if short:
-        said = [f"Less time or fewer trials than the Matrix-SE of its task had: {', '.join(short)}."]
+        said = f"Less time, or fewer (known) trials, than the Matrix-SE of its task had: {', '.join(short)}."
     header = ["network, task", "parameters", "wall time", "ratio of times", "trials", "tried"]
     about = [
-        "All networks go through the same trainer, samplers, loss, metrics and evaluation. In brackets: the Matrix-SE",
+        "All networks go through the same trainer, samplers, metrics and evaluation. In brackets: the Matrix-SE",
         "of the same task. A trial is a training run made to choose settings, the final one included; the wall time is",
-        "that of the final run. " + said[0],
+        f"that of the final run. {said}",
     ]
     tuned = [
         ["`" + file + "`", len(trials[file]), "; ".join(trials[file])]
