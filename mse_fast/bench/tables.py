@@ -32,6 +32,7 @@ STEPS = {  # each adds one technique to the one before
         ("matrix-se", "a switch layer with its own backward pass, in chunks that stay in the cache"),
     ),
 }
+ROOM_GIB = 20
 SPOTS = {  # side, feature maps and batch of the columns
     "inference": [(n, m, 1) for n in (64, 256, 1024) for m in (96, 32)],
     "training": [(32, 96, 8), (32, 32, 8), (128, 96, 1)],
@@ -95,17 +96,35 @@ def times(rows: Rows, mode: str) -> str:
 
 
 def memory(rows: Rows) -> str:
-    """MiB by which the process grew, contender by size."""
+    """MiB by which the process grew, contender by size, and the largest side that would fit."""
     sizes = rows.sizes("inference", 64)
 
+    def peak(name: str, n: int) -> float | None:
+        return rows.value("peak_mib", name, "inference", n)
+
     def cell(name: str, n: int) -> str:
-        peak = rows.value("peak_mib", name, "inference", n)
-        return "–" if peak is None else f"{peak:,.0f}"
+        grown = peak(name, n)
+        return "–" if grown is None else f"{grown:,.0f}"
+
+    def fits(name: str) -> str:
+        n = largest_side([(n, grown) for n in sizes if (grown := peak(name, n))], 1024.0 * ROOM_GIB)
+        return f"{n}×{n}"
 
     present = [name for name in NAMES if any(cell(name, n) != "–" for n in sizes)]
-    return table(
-        ["contender", *(f"{n}×{n}" for n in sizes)], ([name, *(cell(name, n) for n in sizes)] for name in present)
-    )
+    header = ["contender", *(f"{n}×{n}" for n in sizes), f"fits into {ROOM_GIB} GiB"]
+    return table(header, ([name, *(cell(name, n) for n in sizes), fits(name)] for name in present))
+
+
+def largest_side(peaks: list[tuple[int, float]], room: float) -> int:
+    """The largest power of two whose peak fits, if every doubling beyond the last measured side takes four times more.
+
+    >>> largest_side([(64, 10.0), (128, 30.0)], 500.0)
+    512
+    """
+    n, grown = max(peaks)
+    while 4 * grown <= room:
+        n, grown = 2 * n, 4 * grown
+    return n
 
 
 def techniques(rows: Rows, mode: str) -> str:
