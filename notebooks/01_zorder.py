@@ -24,7 +24,7 @@ from mse_ref.draw import draw_zorder
 # 1 = top-right, 2 = bottom-left, 3 = bottom-right. The highest digit says which quadrant, the next one which
 # quadrant of it, and so on: a depth-first walk through a quadtree.
 
-# %%
+# %% alt="An 8×8 grid: the Z-order line runs through its four coloured quadrants, slots numbered 0 to 63 along it."
 draw_zorder(8)
 
 # %% [markdown]

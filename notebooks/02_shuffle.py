@@ -30,7 +30,7 @@ for slot in (1, 2, 6, 11):
 # On the matrix this is a card trick: cut the rows into two halves and interleave them, then do the same with
 # the columns (the paper's Figure 2).
 
-# %%
+# %% alt="Three 4×4 grids of base-4 slots: Z-order, then with row halves interleaved, then column halves too."
 draw_shuffle(4)
 
 # %% [markdown]
@@ -72,7 +72,7 @@ for k in (2, 3, 4, 5):
 # And since digit $j$ is (row bit $j$, column bit $j$), a layer that mixes digit $j$ mixes the cells
 # $\{r, r+2^j\} \times \{c, c+2^j\}$ of the original matrix: a 2×2 patch, dilated.
 
-# %%
+# %% alt="Three 8×8 grids, one per digit: four mixed cells a, b, c, d at the corners of a square of side 1, 2 and 4."
 draw_butterfly(8)
 
 # %% [markdown]

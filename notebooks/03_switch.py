@@ -4,7 +4,7 @@
 # Four neighbours, each a vector of $m$ feature maps, go through one small residual network, the **Quaternary
 # Switch Unit** (QSU). All groups of a layer share the same unit.
 
-# %%
+# %% alt="Quaternary Switch Unit: i1 to i4 pass Z, RMSNorm, GELU, W and × h; added to that is i1 to i4 times σ(s)."
 # %matplotlib inline
 import matplotlib.pyplot as plt
 import numpy as np
@@ -82,7 +82,7 @@ for norm in ("feature", "position"):
 #
 # $$\mathrm{GELU}(x) - \mathrm{GELU}(-x) = x .$$
 
-# %%
+# %% alt="GELU(x) is near 0 left of zero and near x right of it, -GELU(-x) the other way round; their sum is x."
 t = np.linspace(-4, 4, 200)
 fig, ax = plt.subplots(figsize=(5, 2.8))
 ax.plot(t, gelu(t), color="#0072B2", label="GELU(x)")

@@ -39,7 +39,7 @@ schedule(3)
 #
 # $$\text{inputs seen after } \ell \text{ switch layers} = 4^{\min(\ell,\, k)} .$$
 
-# %%
+# %% alt="The 8×8 inputs seen by one cell after layers 1, 2 and 3: a 2×2 patch, four such patches, all 64."
 draw_receptive_field(8, (2, 5))
 
 # %%
@@ -59,7 +59,7 @@ for k in (2, 3, 4):
 # %% [markdown]
 # The whole block with every path to one output (the paper's appendix figure), for 4×4:
 
-# %%
+# %% alt="A Beneš block for 4×4: three layers of four switches; highlighted paths lead from all inputs to output 6."
 draw_benes(4, output=6)
 
 # %% [markdown]
@@ -90,13 +90,13 @@ for number, layer in enumerate(schedule(k), start=1):
 # differ in every first and every last switch: an edge colouring of a 4-regular bipartite graph. It always exists;
 # halving the edges along Euler cycles finds it. Then do the same inside.
 
-# %%
+# %% alt="Sixteen items drawn as coloured lines through three layers of four switches to their permuted places."
 draw_route(rng.permutation(16))
 
 # %% [markdown]
 # Now a picture. We scramble it with a random permutation and let the *network's own wiring* put it back.
 
-# %%
+# %% alt="A smiling face of 32×32 cells, the same cells scrambled into noise, and the face again, routed back."
 n, k = 32, 5
 r, c = np.mgrid[:n, :n] / (n - 1) - 0.5
 picture = np.where(np.hypot(r, c) < 0.42, 0.75, 0.1)
@@ -125,7 +125,7 @@ for ax, title, sequence in zip(axes, ("picture", "scrambled", "routed back"), (l
 # %% [markdown]
 # Layer by layer, order appears only in the second half: the first half spreads, the second half gathers.
 
-# %%
+# %% alt="The picture after each of nine layers: noise through seven, a speckled face after the eighth, then the face."
 fig, axes = plt.subplots(1, 2 * k - 1, figsize=(13, 1.9))
 state = scrambled
 turned = 0

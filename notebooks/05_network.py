@@ -4,7 +4,7 @@
 # Embedding, Z-order, Beneš blocks, Z-order back, readout. It exists twice: `mse_ref` (NumPy, written to be read)
 # and `mse_fast` (PyTorch, written to be used). This notebook puts them side by side.
 
-# %%
+# %% alt="The letter F on 8×8 tokens is flattened, passes a Beneš block of five switch layers, comes out transposed."
 # %matplotlib inline
 import time
 

@@ -33,7 +33,7 @@ def board(text):
 # Seventeen givens are the fewest a puzzle with one solution can have. The exact solver tries digits and takes them
 # back; the network never searches.
 
-# %%
+# %% alt="Two Sudoku boards: a puzzle of 17 givens, and its only solution with the givens marked."
 puzzle = board(HARD)
 solution = solve(puzzle)
 assert is_solution(solution, puzzle)
@@ -57,7 +57,7 @@ else:
     net, layout = MatrixSERecurrent(in_classes=11, out_classes=10, feature_maps=24, blocks=1).eval(), "corner"
 {key: net.config[key] for key in ("feature_maps", "blocks", "steps", "reinject")}
 
-# %%
+# %% alt="Four Sudoku boards: the puzzle, and the network's answers after steps 1, 4 and 30; givens are marked."
 puzzle = board(EASY)
 solution = solve(puzzle)
 answers = answer(net, puzzle[None], steps=30, layout=layout)  # digits and confidence, [steps, 1, 9, 9]
@@ -73,7 +73,7 @@ draw_sudoku(
 #
 # Right cells, contradictions and confidence after each step. Givens never change, by construction.
 
-# %%
+# %% alt="Three lines over 30 steps: share of empty cells filled rightly, mean confidence, cells in contradiction."
 empty = puzzle == 0
 right = [(digits[0] == solution)[empty].mean() for digits in answers.digits]
 clashes = [conflicts(digits[0]).sum() for digits in answers.digits]

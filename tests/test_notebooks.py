@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -39,6 +40,48 @@ def test_the_stored_notebook_has_the_source_of_its_twin_and_no_errors(source, bu
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert outputs and all(output.output_type != "error" for output in outputs)
     assert source.with_suffix(".ipynb").stat().st_size < 700_000
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_every_stored_figure_says_what_it_shows(source, build):
+    notebook = build.nbformat.read(source.with_suffix(".ipynb"), 4)
+    drawn = [(cell, figure) for cell in notebook.cells for figure in build.figures(cell)]
+    assert drawn or source.stem == "09_your_own_task"
+    texts = [figure.metadata.get("image/png", {}).get("alt", "") for _, figure in drawn]  # JupyterLab reads this
+    assert all(len(text) > 40 for text in texts) and len(set(texts)) == len(texts)
+    assert texts == [cell.metadata.mystnb.image.alt for cell, _ in drawn]  # and the documentation this
+
+
+def drawing(text: str | None, images: int = 1):
+    """A notebook of one cell with so many figures."""
+    picture = nbformat.v4.new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
+    cell = nbformat.v4.new_code_cell(
+        "plot()", metadata={} if text is None else {"alt": text}, outputs=[picture] * images
+    )
+    return nbformat.v4.new_notebook(cells=[cell])
+
+
+@pytest.mark.parametrize("text,images", [(None, 1), ("", 1), (" ", 1), ("nothing to see", 0), ("twins", 2)])
+def test_a_figure_without_its_own_text_stops_the_build(build, text, images):
+    with pytest.raises(ValueError, match=r"10_new.py, .* \(plot\(\)\): . figures and .*`# %% alt="):
+        build.describe(drawing(text, images), "10_new.py")
+
+
+def test_a_changed_text_is_noticed_and_renewed_without_running_anything(build, tmp_path):
+    source = tmp_path / "10_small.py"
+    source.write_text('# %% alt="a line"\nplot()\n')
+    stored = drawing("a line")
+    build.describe(stored, source.name)
+    build.nbformat.write(stored, source.with_suffix(".ipynb"))
+    assert not build.stale(source)
+    source.write_text('# %% alt="a curve"\nplot()\n')
+    assert build.stale(source)
+    assert build.retell(source) and not build.stale(source) and not build.retell(source)
+    (figure,) = build.figures(build.nbformat.read(source.with_suffix(".ipynb"), 4).cells[0])
+    assert figure.metadata["image/png"]["alt"] == "a curve"
+    source.write_text('# %% alt="a curve"\nplot(again)\n')
+    with pytest.raises(ValueError, match="make notebooks"):
+        build.retell(source)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
