@@ -251,6 +251,16 @@ def test_half_precision_trains_close_to_full_precision():
     assert all(p.dtype == torch.float32 for p in half.model.parameters())
 
 
+def test_compiled_training_learns_what_eager_training_learns():
+    eager, compiled = trainer(sizes=(4,)), trainer(sizes=(4,), compile=True)
+    for _ in range(2):
+        expected, got = eager.train_step(False)[0]["loss"], compiled.train_step(False)[0]["loss"]
+        assert got == pytest.approx(expected, rel=1e-4)
+    assert list(compiled.model.state_dict()) == list(eager.model.state_dict())  # a checkpoint fits both
+    for name, value in weights(eager.model).items():
+        torch.testing.assert_close(weights(compiled.model)[name], value, rtol=1e-2, atol=1e-4)
+
+
 def test_recomputing_activations_changes_nothing_but_memory():
     kept, recomputed = trainer(dropout=0.1), trainer(dropout=0.1, checkpointing=True)
     for _ in range(2):
