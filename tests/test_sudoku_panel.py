@@ -274,9 +274,16 @@ def untrained(browser, tmp_path):
 def test_a_finger_plays_to_the_end_and_givens_are_never_overwritten(untrained):
     phone, net = untrained
     use(phone, PUZZLE)
+    phone.evaluate(  # however fast or slow the machine: note all that is said on the way
+        "() => { window.told = []; const status = document.getElementById('sudoku-status');"
+        " new MutationObserver(() => told.push(status.textContent.split(':')[0]"
+        "  + document.getElementById('sudoku-play').getAttribute('aria-label')))"
+        " .observe(status, {childList: true}); }"
+    )
     phone.tap("#sudoku-play")
-    assert phone.inner_text("#sudoku-verdict") == "working …" and "Pause" in phone.inner_text("#sudoku-play")
     phone.wait_for_function("document.getElementById('sudoku-verdict').textContent.includes('Not solved after 6')")
+    told = [f"application {step} of 6{'Pause' if step < 6 else 'Play'}" for step in range(1, 7)]
+    assert phone.evaluate("told.filter(text => text.startsWith('application'))") == told
     puzzle, shown = parse_grid(PUZZLE), parse_grid(board(phone))
     assert (shown == puzzle)[puzzle > 0].all() and (shown > 0).all()
     with torch.no_grad():
