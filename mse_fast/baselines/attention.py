@@ -76,7 +76,8 @@ class Attention(Pretrained, nn.Module):
     in_classes, out_classes: sizes of the input and output alphabets.
     feature_maps: width of the encoder.
     layers: attention layers.
-    head_features: width of one attention head, a multiple of 4 that divides ``feature_maps``.
+    head_features: width of one attention head, a multiple of 4 that divides ``feature_maps``;
+        0 chooses 32, or 16 where 32 does not divide.
     dropout: acts on what each layer adds.
     """
 
@@ -89,16 +90,17 @@ class Attention(Pretrained, nn.Module):
         out_classes: int,
         feature_maps: int = 192,
         layers: int = 8,
-        head_features: int = 32,
+        head_features: int = 0,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.arguments = own_arguments(locals())
+        head_features = head_features or (16 if feature_maps % 32 else 32)
         if head_features % 4 or feature_maps % head_features:
             raise ValueError(
                 f"feature_maps must be a multiple of head_features={head_features}, and this of 4 (rows "
                 f"and columns turn pairs), got {feature_maps}"
             )
-        self.arguments = own_arguments(locals())
         self.head_features = head_features
         self.embed = Embed(in_classes, None, feature_maps)
         self.layers = nn.ModuleList(AttentionLayer(feature_maps, head_features, dropout) for _ in range(layers))
