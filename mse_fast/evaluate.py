@@ -220,7 +220,7 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
     about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
     about |= {"hardware": hardware(device), "versions": versions()}
     label = {"label": options.label} if options.label else {}
-    result = {"name": record["name"], "task": config.task, "rows": rows, "evaluation": about, "record": record}
+    result = {"name": record["name"], "task": task.spec.name, "rows": rows, "evaluation": about, "record": record}
     return result | label
 
 
