@@ -24,7 +24,7 @@ CANDIDATE = 0.25 * math.sqrt(1 - RESIDUAL**2)  # h, a constant
 GELU_SLOPE = 1.702  # the authors' GELU is x * sigmoid(1.702 x) = silu(1.702 x) / 1.702
 NORMS = ("feature", "position", "rse")
 EPS = {"feature": 1e-6, "position": 1e-6, "rse": 1e-10}
-CHUNK = {"cpu": 1024}  # groups whose hidden features fit the cache
+CHUNK = {"cpu": 2048}  # groups whose hidden features fit the cache
 CHUNK_ELSEWHERE = 1 << 18  # a GPU wants long kernels
 
 
@@ -126,7 +126,8 @@ class Switch(nn.Module):
         groups = min(chunk, B * L // self.radix)
         width = self.radix * M
         buffers = x.new_empty(groups, width), x.new_empty(groups, 2 * width)
-        residual, W, b = torch.sigmoid(self.s), self.W * (CANDIDATE / GELU_SLOPE), CANDIDATE * self.b
+        residual, b = torch.sigmoid(self.s), CANDIDATE * self.b
+        floor = x.new_tensor(EPS["feature"] / GELU_SLOPE**2)
         if self.norm == "feature":
             parts = [x.view(-1, self.radix, low, M)]  # instances do not matter: one long run of groups
         else:
@@ -140,11 +141,12 @@ class Switch(nn.Module):
                 a = torch.mm(i, self.Z, out=buffers[1][: len(i)])  # [g, 2*r*M]
                 if scale is None or shift is None:
                     length = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
-                    a.mul_(length.square_().div_(a.shape[-1]).add_(EPS["feature"]).rsqrt_().mul_(GELU_SLOPE))
+                    # slope / sqrt(mean(a^2) + eps), the slope inside the root: fewer operations on a small tensor
+                    a.mul_(torch.addcmul(floor, length, length, value=1 / (2 * width * GELU_SLOPE**2)).rsqrt_())
                 else:
                     torch.addcmul(shift, a, scale, out=a)
                 g = F.silu(a, inplace=True)
-                torch.addcmul(b, i, residual, out=i).addmm_(g, W)
+                torch.addcmul(b, i, residual, out=i).addmm_(g, self.W, alpha=CANDIDATE / GELU_SLOPE)
                 if not lies_as_groups(piece):
                     piece.copy_(i.view(piece.shape[0], piece.shape[2], self.radix, M).transpose(1, 2))
 
