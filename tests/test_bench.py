@@ -15,7 +15,7 @@ from mse_fast.baselines.rse import RSE
 from mse_fast.bench.__main__ import all_cases, main, quick_cases
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Gemm, inputs_of
 from mse_fast.bench.gather import GatherPort
-from mse_fast.bench.measure import CLOCKS, Bench, contender_run, gemm_limit, peak_of
+from mse_fast.bench.measure import CLOCKS, Bench, Turns, contender_run, gemm_limit, peak_of
 from mse_fast.bench.report import COLUMNS, growth_exponent, read_rows, write_plot
 from mse_fast.bench.tables import SECTIONS, Rows, targets, write_markdown
 
@@ -117,7 +117,6 @@ def test_a_training_step_changes_every_weight():
 
 def bench_rows(budget: float, monkeypatch) -> list[dict]:
     monkeypatch.setattr("mse_fast.bench.measure.ENOUGH_TURNS", 2)
-    monkeypatch.setattr("mse_fast.bench.measure.ENOUGH_SECONDS", 0.0)
     cases = [(Case("inference", n, feature_maps=4), (MATRIX_SE, "gather port", "attention")) for n in (4, 8)]
     return list(Bench(budget).run([*cases, (Case("training", 4, feature_maps=4), (MATRIX_SE, "resnet29"))]))
 
@@ -149,21 +148,40 @@ def test_a_row_that_would_not_fit_into_memory_is_skipped_and_says_so(monkeypatch
     contender, case = CONTENDERS[MATRIX_SE], Case("inference", 512)
     bench.known[contender.name, "inference", 96, 1] = row(MATRIX_SE, 256, 1e-3, peak_mib=300.0)
     assert "would need about 1.2 GiB" in (bench.obstacle(contender, case, []) or "")
-    skipped = bench.line_up(case, [contender], (1.0, 1.0), [])
+    skipped = bench.line_up(case, [contender])
     assert skipped[0]["seconds"] is None and "GiB" in skipped[0]["skipped"]
-    larger = bench.line_up(Case("inference", 1024), [contender], (1.0, 1.0), [])
+    larger = bench.line_up(Case("inference", 1024), [contender])
     assert larger[0]["skipped"].startswith("already skipped at n=512: would need")
 
 
 def test_a_slow_rival_may_not_take_the_time_kept_for_matrix_se():
     bench = Bench(100.0)
     small, large = Case("inference", 64), Case("inference", 128)
-    for name in ("rse", MATRIX_SE):
-        bench.known[name, "inference", 96, 1] = row(name, 64, 16.0)
-    later = [(large, CONTENDERS[MATRIX_SE])]  # about 76 s
+    for name, seconds in (("rse", 1.5), (MATRIX_SE, 16.0)):
+        bench.known[name, "inference", 96, 1] = row(name, 64, seconds)
+    later = [large]  # about 76 s
     assert bench.obstacle(CONTENDERS["rse"], large, []) is None
-    assert bench.obstacle(CONTENDERS["rse"], large, later)
-    assert bench.obstacle(CONTENDERS[MATRIX_SE], small, later) is None
+    assert bench.obstacle(CONTENDERS["rse"], large, later) is None
+    assert bench.obstacle(CONTENDERS["rse"], large, [large, large])
+    assert bench.obstacle(CONTENDERS[MATRIX_SE], large, [large, large]) is None
+    bench.known["rse", "inference", 96, 1] = row("rse", 64, 11.0)
+    assert "10 s of the budget are left for it" in (bench.obstacle(CONTENDERS["rse"], small, []) or "")
+
+
+def test_a_contender_takes_turns_while_its_allowance_lasts_and_two_if_it_is_slow(monkeypatch):
+    bench = Bench(1000.0)  # 12 s for all turns of a case, and at most 50 s for a turn to be repeated
+
+    def turns_of(seconds: float) -> int:
+        now = [0.0]
+        monkeypatch.setattr("mse_fast.bench.measure.time.monotonic", lambda: now[0])
+        bench.ends = 1000.0
+        turns = Turns("", lambda: now.__setitem__(0, now[0] + seconds) or seconds, (), (1, 1))
+        turns.take()
+        while bench.wants_more(turns):
+            turns.take()
+        return len(turns.seconds)
+
+    assert [turns_of(seconds) for seconds in (0.01, 1.0, 5.0, 30.0, 60.0)] == [20, 12, 2, 2, 1]
 
 
 def test_growth_is_fitted_by_least_squares_on_logarithms():

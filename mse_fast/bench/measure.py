@@ -18,7 +18,8 @@ from mse_fast.record import hardware
 
 LARGEST = 1 << 26  # elements of a preallocated matrix; a taller product is timed in part and scaled
 LIMIT_SECONDS = 2.0  # of bare products per turn; more of the same are scaled
-ENOUGH_TURNS, ENOUGH_SECONDS = 10, 3.0  # a case goes on until it has both, or its share of the budget is used up
+ENOUGH_TURNS = 20  # a contender takes turns in a case until it has so many, or its allowance is used up
+ALLOWANCE, LONGEST_TURN, TWICE = 0.012, 0.1, 0.05  # shares of the budget: of all turns; of one turn; of one to repeat
 COMPILE_SECONDS = 30.0  # first guess, replaced by what was measured
 PESSIMISM = 3.0  # first guess of a contender's time over its limit
 MIB = 1 << 20
@@ -37,12 +38,14 @@ class Turns:
     seconds: list[float] = field(default_factory=list)
     peak_mib: float | None = None
     passed: float = 0.0  # seconds of the budget that the last turn took
+    total: float = 0.0  # and all of them
 
     def take(self) -> None:
         """One more turn."""
         began = time.monotonic()
         self.seconds.append(self.run())
         self.passed = time.monotonic() - began
+        self.total += self.passed
 
 
 def clocked(work: Callable[[], Any], clock: Clock) -> Callable[[], float]:
@@ -146,7 +149,7 @@ class Bench:
     """Runs cases one after the other and remembers what the next, larger, one will cost."""
 
     def __init__(self, budget_seconds: float, clock: str = "wall") -> None:
-        self.ends = time.monotonic() + budget_seconds
+        self.budget, self.ends = budget_seconds, time.monotonic() + budget_seconds
         self.clock = CLOCKS[clock]
         self.rate = gemm_rate(self.clock)
         self.passed = self.counted = 0.0  # seconds that passed and that the clock counted: others may work, too
@@ -177,23 +180,21 @@ class Bench:
         seconds = self.guess(contender, case) * self.slowdown()
         return 2 * seconds + self.compile_seconds if contender.compiled else seconds
 
-    def obstacle(self, contender: Contender, case: Case, later: list[tuple[Case, Contender]]) -> str | None:
+    def obstacle(self, contender: Contender, case: Case, later: Iterable[Case]) -> str | None:
         """Why a contender cannot take part, in a sentence; None if it can.
 
-        What comes later and is cheaper goes first, and half of the rest is kept for Matrix-SE: else one slow rival
-        at a large size would leave no time for the others.
+        A rival may take a tenth of the budget, and nothing of what Matrix-SE needs for the cases to come: else one
+        slow rival at a large size would leave no time for the others.
         """
         row = self.known.get(self._key(contender, case))
         if row and row["skipped"]:
             return f"already skipped at n={row['n']}: {row['skipped'].split(': ')[-1]}"
-        cost = self.cost(contender, case)
-        left = self.left()
+        cost, left = self.cost(contender, case), self.left()
         if contender.name != MATRIX_SE:
-            others = [(self.cost(rival, other), rival.name == MATRIX_SE) for other, rival in later]
-            ours = sum(seconds for seconds, is_ours in others if is_ours and seconds > cost)
-            left -= sum(seconds for seconds, _ in others if seconds <= cost) + min(ours, left / 2)
+            left -= sum(self.cost(CONTENDERS[MATRIX_SE], other) for other in later)
+            left = min(left, LONGEST_TURN * self.budget)
         if cost > left:
-            return f"would take about {cost:.0f} s, {max(0.0, left):.0f} s of the budget are left"
+            return f"would take about {cost:.0f} s, {max(0.0, left):.0f} s of the budget are left for it"
         if row and row["peak_mib"]:
             need, free = row["peak_mib"] * MIB * (case.n / row["n"]) ** 2, free_memory()
             if need > 0.9 * free:
@@ -201,28 +202,14 @@ class Bench:
         return None
 
     def run(self, cases: Iterable[tuple[Case, tuple[str, ...]]]) -> Iterator[dict[str, Any]]:
-        """The rows of all cases; each gets a share of what is left of the budget.
-
-        The share is in proportion to the operations, but a cheap case may run for some seconds, too.
-        """
+        """The rows of all cases."""
         queue = [(case, [CONTENDERS[name] for name in names]) for case, names in cases]
-        costs = [sum(c.flops(case) for c in contenders) for case, contenders in queue]
-        for number, (case, contenders) in enumerate(queue):
-            shares = costs[number] / sum(costs[number:]), 0.25 / (len(queue) - number)
-            later = [(other, rival) for other, rivals in queue[number + 1 :] for rival in rivals]
-            yield from self.line_up(case, contenders, shares, later)
+        for number, (case, contenders) in enumerate(queue, 1):
+            later = [other for other, rivals in queue[number:] if CONTENDERS[MATRIX_SE] in rivals]
+            yield from self.line_up(case, contenders, later)
 
-    def line_up(
-        self,
-        case: Case,
-        contenders: list[Contender],
-        shares: tuple[float, float],
-        later: list[tuple[Case, Contender]],
-    ) -> list[dict[str, Any]]:
-        """Let the contenders of a case take turns until their share of the budget is used up.
-
-        ``shares`` are fractions of what is left: one to use in any case, and one to use for a few seconds.
-        """
+    def line_up(self, case: Case, contenders: list[Contender], later: Iterable[Case] = ()) -> list[dict[str, Any]]:
+        """Let the contenders of a case, and their limits, take turns."""
         limits: dict[str, Turns] = {}
         players, rows = [], []
         for contender in contenders:
@@ -248,10 +235,8 @@ class Bench:
             self.counted += player.seconds[-1]
             players.append((contender, player, limit))
         everyone = [player for _, player, _ in players] + list(limits.values())
-        left, began = max(0.0, self.left()), time.monotonic()
-        seconds = max(left * shares[0], min(left * shares[1], ENOUGH_SECONDS * self.slowdown()))
-        while everyone and self._goes_on(everyone, began, seconds):
-            for turns in everyone:
+        while eager := [turns for turns in everyone if self.wants_more(turns)]:
+            for turns in eager:
                 turns.take()
         for contender, player, limit in players:
             row = self._row(case, contender.name, player.width, player, limit)
@@ -260,11 +245,12 @@ class Bench:
         rows += [self._row(case, limit.contender, limit.width, limit, limit) for limit in limits.values()]
         return rows
 
-    def _goes_on(self, everyone: list[Turns], began: float, granted: float) -> bool:
-        spent, turns = time.monotonic() - began, min(len(t.seconds) for t in everyone)
-        if turns >= ENOUGH_TURNS and spent >= ENOUGH_SECONDS:
+    def wants_more(self, turns: Turns) -> bool:
+        """Whether one more turn is worth its time; nearly everybody takes two, because a first call is slower."""
+        if len(turns.seconds) >= ENOUGH_TURNS or turns.passed > self.left():
             return False
-        return spent + sum(t.passed for t in everyone) <= granted and self.left() > 0
+        repeat = len(turns.seconds) == 1 and turns.passed <= TWICE * self.budget
+        return repeat or turns.total + turns.passed <= ALLOWANCE * self.budget
 
     def _row(
         self,
