@@ -16,6 +16,7 @@ from mse_fast.plots import COLOURS, MARKERS, NO_ERROR, error_axis, new_figure, s
 from mse_fast.record import read_metrics
 from mse_fast.results.records import Record, duration, in_order, model_of, model_place, read_json, stopped_early, title
 from mse_fast.results.tables import csv_text, places, table
+from mse_fast.tasks import get_task
 
 LEARNED = 0.01  # the error at which a size counts as learned
 NAME = "results-convergence"
@@ -34,7 +35,7 @@ def keep_curve(name: str, records: Path) -> Path:
     run["config"] = {key: _own_name(value) for key, value in run["config"].items()}
     curve = [{key: look[key] for key in ("step", "seconds", "accuracy")} for look in looks]
     path = records / "curves" / f"{folder.name}.json"
-    write_json(path, {"name": record["name"], "task": config.task, "curve": curve, "record": run})
+    write_json(path, {"name": record["name"], "task": get_task(config.task).spec.name, "curve": curve, "record": run})
     return path
 
 
