@@ -159,17 +159,19 @@ def test_a_slow_rival_may_not_take_the_time_kept_for_matrix_se():
     small, large = Case("inference", 64), Case("inference", 128)
     for name, seconds in (("rse", 1.5), (MATRIX_SE, 16.0)):
         bench.known[name, "inference", 96, 1] = row(name, 64, seconds)
-    later = [large]  # about 76 s
+    assert bench.obstacle(CONTENDERS["rse"], large, [large]) is None  # 7 s; 100 are left, half of them for Matrix-SE
+    bench.ends -= 88.0
     assert bench.obstacle(CONTENDERS["rse"], large, []) is None
-    assert bench.obstacle(CONTENDERS["rse"], large, later) is None
-    assert bench.obstacle(CONTENDERS["rse"], large, [large, large])
-    assert bench.obstacle(CONTENDERS[MATRIX_SE], large, [large, large]) is None
+    assert bench.obstacle(CONTENDERS["rse"], large, [large])
+    assert bench.obstacle(CONTENDERS[MATRIX_SE], small, [large]) is not None  # 16 s do not fit into 12
+    bench.ends += 88.0
+    assert bench.obstacle(CONTENDERS[MATRIX_SE], large, [large]) is None
     bench.known["rse", "inference", 96, 1] = row("rse", 64, 11.0)
     assert "10 s of the budget are left for it" in (bench.obstacle(CONTENDERS["rse"], small, []) or "")
 
 
 def test_a_contender_takes_turns_while_its_allowance_lasts_and_two_if_it_is_slow(monkeypatch):
-    bench = Bench(1000.0)  # 12 s for all turns of a case, and at most 50 s for a turn to be repeated
+    bench = Bench(1000.0)  # 3 s for all turns of a case, and at most 30 s for a turn to be repeated
 
     def turns_of(seconds: float) -> int:
         now = [0.0]
@@ -181,7 +183,7 @@ def test_a_contender_takes_turns_while_its_allowance_lasts_and_two_if_it_is_slow
             turns.take()
         return len(turns.seconds)
 
-    assert [turns_of(seconds) for seconds in (0.01, 1.0, 5.0, 30.0, 60.0)] == [20, 12, 2, 2, 1]
+    assert [turns_of(seconds) for seconds in (0.01, 0.5, 5.0, 30.0, 60.0)] == [10, 6, 2, 2, 1]
 
 
 def test_growth_is_fitted_by_least_squares_on_logarithms():

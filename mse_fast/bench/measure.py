@@ -18,8 +18,8 @@ from mse_fast.record import hardware
 
 LARGEST = 1 << 26  # elements of a preallocated matrix; a taller product is timed in part and scaled
 LIMIT_SECONDS = 2.0  # of bare products per turn; more of the same are scaled
-ENOUGH_TURNS = 20  # a contender takes turns in a case until it has so many, or its allowance is used up
-ALLOWANCE, LONGEST_TURN, TWICE = 0.012, 0.1, 0.05  # shares of the budget: of all turns; of one turn; of one to repeat
+ENOUGH_TURNS = 10  # a contender takes turns in a case until it has so many, or its allowance is used up
+ALLOWANCE, LONGEST_TURN, TWICE = 0.003, 0.1, 0.03  # shares of the budget: of all turns; of one turn; of one to repeat
 COMPILE_SECONDS = 30.0  # first guess, replaced by what was measured
 PESSIMISM = 3.0  # first guess of a contender's time over its limit
 MIB = 1 << 20
@@ -183,15 +183,15 @@ class Bench:
     def obstacle(self, contender: Contender, case: Case, later: Iterable[Case]) -> str | None:
         """Why a contender cannot take part, in a sentence; None if it can.
 
-        A rival may take a tenth of the budget, and nothing of what Matrix-SE needs for the cases to come: else one
-        slow rival at a large size would leave no time for the others.
+        A rival may take a tenth of the budget, and up to half of what is left is kept for Matrix-SE in the cases to
+        come: else one slow rival at a large size would leave no time for the others.
         """
         row = self.known.get(self._key(contender, case))
         if row and row["skipped"]:
             return f"already skipped at n={row['n']}: {row['skipped'].split(': ')[-1]}"
         cost, left = self.cost(contender, case), self.left()
         if contender.name != MATRIX_SE:
-            left -= sum(self.cost(CONTENDERS[MATRIX_SE], other) for other in later)
+            left -= min(left / 2, sum(self.cost(CONTENDERS[MATRIX_SE], other) for other in later))
             left = min(left, LONGEST_TURN * self.budget)
         if cost > left:
             return f"would take about {cost:.0f} s, {max(0.0, left):.0f} s of the budget are left for it"

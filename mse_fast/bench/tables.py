@@ -129,16 +129,15 @@ def largest_side(peaks: list[tuple[int, float]], room: float) -> int:
 
 def techniques(rows: Rows, mode: str) -> str:
     """What each technique bought: share of the limit, and the gain over the line before."""
-    began = STEPS[mode][0][0]
-    spots = [(n, m, B) for n, m, B in SPOTS[mode] if rows.value("seconds", began, mode, n, B, feature_maps=m)]
+    names = [name for name, _ in STEPS[mode]]
+    spots = [(n, m, B) for n, m, B in SPOTS[mode] if all(rows.value("seconds", name, mode, n, B, m) for name in names)]
+    if not spots:
+        return "Not measured."
     lines, before = [], dict.fromkeys(spots)
     for name, what in STEPS[mode]:
         cells = []
         for n, m, B in spots:
-            row = rows.get(name, mode, n, B, m)
-            if not row or not row["seconds"]:
-                cells.append("–")
-                continue
+            row = rows.found[name, mode, n, m, B]
             gain = f", ×{before[n, m, B] / row['seconds']:.2f}" if before[n, m, B] else ""
             cells.append(f"{row['ratio_to_gemm']:.2f}{gain}")
             before[n, m, B] = row["seconds"]
