@@ -160,23 +160,23 @@ def test_the_compiled_graph_has_no_break_and_the_eager_answer(kind):
         with context:
             eager, fast = net(TOKENS), compiled(TOKENS)
         for a, b in zip(*((y if isinstance(y, list) else [y]) for y in (eager, fast)), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_inductor_gives_the_eager_answer():
     net = small(blocks=1)
     with torch.no_grad():
-        torch.testing.assert_close(torch.compile(net, fullgraph=True)(TOKENS), net(TOKENS), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(torch.compile(net, fullgraph=True)(TOKENS), net(TOKENS), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [MatrixSE, MatrixSERecurrent])
 def test_the_exported_program_gives_the_eager_answer_for_any_batch(kind):
-    net = small(kind)
+    net = small(kind).double()  # in float32, some steps of the recurrent network add up to more than 1e-6
     program = export_program(net, (6, 5)).module()
     with torch.no_grad():
         expected = net(TOKENS)
     expected = torch.stack(expected) if isinstance(expected, list) else expected
-    torch.testing.assert_close(program(TOKENS), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(program(TOKENS), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [MatrixSE, MatrixSERecurrent])

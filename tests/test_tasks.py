@@ -136,23 +136,6 @@ def test_sides_are_uniform_from_one_or_from_half_by_a_coin_up_to_n_itself(name, 
     assert independent == (name != "squaring")
 
 
-def test_spread_xor_trains_on_all_shapes_alike_and_is_evaluated_on_the_papers():
-    task, generator = get_task("xor-spread"), torch.Generator().manual_seed(3)
-    task.stage(0.5)
-    inputs, labels = task.sample(3000, 16, generator)
-    for inp, lab in zip(inputs[:50].numpy(), labels[:50].numpy(), strict=True):
-        assert_array_equal(lab, label("xor", inp))
-    rows = (inputs[:, :, 0] != 0).sum(1)
-    widths = (inputs[:, 0] == 1).long().argmax(1)
-    for drawn, most in ((rows, 16), (widths, 7)):
-        counts = torch.bincount(drawn, minlength=most + 1)
-        assert counts[0] == 0 and len(counts) == most + 1
-        assert (counts[1:] - 3000 / most).abs().max() < 6 * (3000 / most) ** 0.5
-    task.stage(None)
-    same = [t.sample(5, 16, torch.Generator().manual_seed(4)) for t in (task, get_task("xor"))]
-    assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

@@ -40,7 +40,8 @@ class Xor(Task):
 
     def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
-        rows, columns = self.sides(batch, n, generator)
+        rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
+        columns = binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
         bits = torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device)
         inside = corner(rows, 2 * columns + 1, n)
         first = corner(rows, columns, n)
@@ -50,32 +51,6 @@ class Xor(Task):
         partner = (place + columns[:, None] + 1).clamp(max=n - 1)  # [B, n]; the column of B that meets column c of A
         other = bits.gather(2, partner[:, None, :].expand(-1, n, -1))
         return tokens, (1 + (bits ^ other)) * first
-
-    def sides(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Rows and columns of the two matrices, [B] each: binomial, so large matrices are nearly all of one shape."""
-        rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
-        return rows, binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
-
-
-class SpreadXor(Xor):
-    """The same task, but training sees all heights and widths equally often; an evaluation draws as ``Xor`` does.
-
-    The partner of a bit stands ``width + 1`` columns away. Nearly all widths of Xor's own matrices of side 32 lie
-    between 7 and 14, too few distances to show a network what to do with another one.
-    """
-
-    def __init__(self) -> None:
-        self.training = False
-
-    def stage(self, progress: float | None) -> None:
-        self.training = progress is not None
-
-    def sides(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
-        if not self.training:
-            return super().sides(batch, n, generator)
-        bounds = torch.tensor([[n], [(n - 1) // 2]], device=generator.device).expand(2, batch)
-        rows, columns = 1 + integers_below(bounds, generator)
-        return rows, columns
 
 
 class Squaring(Task):
