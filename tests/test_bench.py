@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mse_fast import MatrixSE
 from mse_fast.baselines.rse import RSE
-from mse_fast.bench.__main__ import all_cases, main, quick_cases
+from mse_fast.bench.__main__ import all_cases, main, quick_cases, unfinished
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Gemm, inputs_of
 from mse_fast.bench.gather import GatherPort
 from mse_fast.bench.measure import CLOCKS, Bench, Turns, contender_run, gemm_limit, peak_of
@@ -171,7 +171,7 @@ def test_a_slow_rival_may_not_take_the_time_kept_for_matrix_se():
 
 
 def test_a_contender_takes_turns_while_its_allowance_lasts_and_two_if_it_is_slow(monkeypatch):
-    bench = Bench(1000.0)  # 3 s for all turns of a case, and at most 30 s for a turn to be repeated
+    bench = Bench(1000.0)  # 6 s for all turns of a case, and at most 30 s for a turn to be repeated
 
     def turns_of(seconds: float) -> int:
         now = [0.0]
@@ -183,7 +183,23 @@ def test_a_contender_takes_turns_while_its_allowance_lasts_and_two_if_it_is_slow
             turns.take()
         return len(turns.seconds)
 
-    assert [turns_of(seconds) for seconds in (0.01, 0.5, 5.0, 30.0, 60.0)] == [10, 6, 2, 2, 1]
+    assert [turns_of(seconds) for seconds in (0.01, 1.0, 5.0, 30.0, 60.0)] == [10, 6, 2, 2, 1]
+
+
+def test_more_keeps_whole_cases_learns_from_them_and_leaves_the_skipped_ones_to_do():
+    bench, ours = Bench(60.0), CONTENDERS[MATRIX_SE]
+    small, large = Case("inference", 16), Case("inference", 32)
+    kept = [row(MATRIX_SE, 16, 0.5), row("gemm", 16, 0.3), row("rse", 32, 1.0, feature_maps=208)]
+    lost = [row(MATRIX_SE, 32, None, skipped="would take too long"), row("gather port", 32, 0.1)]
+    cases = [(small, (MATRIX_SE,)), (large, (MATRIX_SE, "gather port"))]
+    assert unfinished(bench, kept + lost, cases) == (kept, cases[1:])
+    assert bench.guess(ours, large) == pytest.approx(0.5 * ours.flops(large) / ours.flops(small))
+
+
+def test_more_without_a_file_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--more"])
+    assert "--more needs --json FILE" in capsys.readouterr().err
 
 
 def test_growth_is_fitted_by_least_squares_on_logarithms():

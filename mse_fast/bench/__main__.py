@@ -22,6 +22,7 @@ RIVALS = ("resnet29", "gin", "attention", "rse")
 VARIANTS = ("matrix-se, out of place", "matrix-se, one chunk", "matrix-se, norm=position")
 QUICK_MINUTES = 0.6
 Entry = tuple[Case, tuple[str, ...]]
+Table = list[dict[str, Any]]
 
 
 def all_cases() -> Iterator[Entry]:
@@ -63,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     made = OneLineParser(prog="python -m mse_fast.bench", description=__doc__)
     made.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
+    made.add_argument(
+        "--more", action="store_true", help="keep the rows of --json and measure what they skip for want of time"
+    )
     made.add_argument("--quick", action="store_true", help="a few small sizes, within 60 seconds")
     made.add_argument("--budget", type=float, default=15.0, metavar="MIN", help="minutes in all (default 15)")
     made.add_argument("--sizes", type=int, nargs="+", default=[], metavar="N", help="only these sides")
@@ -82,16 +86,34 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+def unfinished(bench: Bench, rows: Table, cases: list[Entry]) -> tuple[Table, list[Entry]]:
+    """The rows to keep of an earlier bench, which learns from them, and the cases it had no time for.
+
+    A case is kept or measured again as a whole: its ratios come from one run.
+    """
+    again = []
+    for case, names in cases:
+        of_case = bench.rows_of(case, names, rows)
+        if any(row["contender"] == MATRIX_SE and row["seconds"] for row in of_case):
+            bench.learn(case, of_case)
+        else:
+            rows = [row for row in rows if row not in of_case]
+            again.append((case, names))
+    return rows, again
+
+
+def measure(options: argparse.Namespace) -> Table:
     """Run the cases, printing every row as it comes and keeping the file up to date."""
     if options.clock == "cpu":
         options.threads = 1  # waiting threads would be counted as working
     if options.threads:
         torch.set_num_threads(options.threads)
     bench = Bench(60 * (min(QUICK_MINUTES, options.budget) if options.quick else options.budget), options.clock)
-    rows: list[dict[str, Any]] = []
-    cases = quick_cases() if options.quick else all_cases()
-    for row in bench.run(chosen(cases, options.sizes, options.contenders)):
+    cases = list(chosen(quick_cases() if options.quick else all_cases(), options.sizes, options.contenders))
+    rows: Table = []
+    if options.more:
+        rows, cases = unfinished(bench, read_rows(options.json), cases)
+    for row in bench.run(cases):
         rows.append(row)
         print(row_line(row), flush=True)
         if options.json:
@@ -104,6 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     if not options.budget > 0:
         fail(f"--budget is {options.budget}, but must be a positive number of minutes")
+    if options.more and not options.json:
+        fail("--more needs --json FILE, the rows to go on from")
     if options.threads < 0:
         fail(f"--threads is {options.threads}, but must be at least 1, or 0 for PyTorch's choice")
     try:

@@ -19,7 +19,7 @@ from mse_fast.record import hardware
 LARGEST = 1 << 26  # elements of a preallocated matrix; a taller product is timed in part and scaled
 LIMIT_SECONDS = 2.0  # of bare products per turn; more of the same are scaled
 ENOUGH_TURNS = 10  # a contender takes turns in a case until it has so many, or its allowance is used up
-ALLOWANCE, LONGEST_TURN, TWICE = 0.003, 0.1, 0.03  # shares of the budget: of all turns; of one turn; of one to repeat
+ALLOWANCE, LONGEST_TURN, TWICE = 0.006, 0.1, 0.03  # shares of the budget: of all turns; of one turn; of one to repeat
 COMPILE_SECONDS = 30.0  # first guess, replaced by what was measured
 PESSIMISM = 3.0  # first guess of a contender's time over its limit
 MIB = 1 << 20
@@ -174,6 +174,19 @@ class Bench:
 
     def _key(self, contender: Contender, case: Case) -> tuple:
         return contender.name, case.mode, case.feature_maps, case.batch
+
+    def rows_of(self, case: Case, names: Iterable[str], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of the rows that belong to a case and some contenders, their limits included."""
+        there = [CONTENDERS[name] for name in names]
+        keys = {(who, *contender.width(case)) for contender in there for who in (contender.name, contender.limit)}
+        same = [row for row in rows if (row["mode"], row["n"], row["batch"]) == (case.mode, case.n, case.batch)]
+        return [row for row in same if (row["contender"], row["feature_maps"], row["blocks"]) in keys]
+
+    def learn(self, case: Case, rows: Iterable[dict[str, Any]]) -> None:
+        """Take over from an earlier bench what its contenders cost in a case."""
+        for row in rows:
+            if row["contender"] in CONTENDERS and row["seconds"]:
+                self.known[self._key(CONTENDERS[row["contender"]], case)] = row
 
     def cost(self, contender: Contender, case: Case) -> float:
         """Seconds of the budget that taking part costs at least."""

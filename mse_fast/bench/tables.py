@@ -59,9 +59,9 @@ class Rows:
         row = self.get(*where, **more)
         return row[key] if row else None
 
-    def ratio(self, slower: str, mode: str, n: int, batch: int = 1, faster: str = "matrix-se") -> float | None:
-        """How many times longer one contender takes than another."""
-        a, b = (self.value("seconds", name, mode, n, batch) for name in (slower, faster))
+    def ratio(self, slower: str, mode: str, n: int, batch: int = 1, feature_maps: int | None = None) -> float | None:
+        """How many times longer a contender takes than Matrix-SE."""
+        a, b = (self.value("seconds", name, mode, n, batch, feature_maps) for name in (slower, "matrix-se"))
         return a / b if a and b else None
 
 
@@ -224,6 +224,36 @@ def targets(rows: Rows) -> str:
     return table(["what", "goal", "measured (worst size)", "reached"], lines)
 
 
+def ratios(rows: Rows) -> str:
+    """The goals' shares and ratios, size by size."""
+
+    def share(name: str, m: int) -> Callable[[int], float | None]:
+        return lambda n: rows.value("ratio_to_gemm", name, "inference", n, feature_maps=m)
+
+    def over(name: str, mode: str, m: int | None = None) -> Callable[[int], float | None]:
+        return lambda n: rows.ratio(name, mode, n, feature_maps=m)
+
+    asked: dict[str, Callable[[int], float | None]] = {
+        "inference, share of the limit, m = 96": share("matrix-se", 96),
+        "the same of the gather port": share("gather port", 96),
+        "inference, share of the limit, m = 32": share("matrix-se", 32),
+        "the same of the gather port (m = 32)": share("gather port", 32),
+        "over the gather port, inference, m = 96": over("gather port", "inference", 96),
+        "over the gather port, inference, m = 32": over("gather port", "inference", 32),
+        "over the gather port, training, m = 96": over("gather port", "training", 96),
+        "over ResNet-29, inference": over("resnet29", "inference"),
+        "over ResNet-29, training": over("resnet29", "training"),
+        "over RSE, inference": over("rse", "inference"),
+        "over RSE, training": over("rse", "training"),
+    }
+    sizes = rows.sizes("inference")
+    lines = []
+    for what, value_at in asked.items():
+        values = [value_at(n) for n in sizes]
+        lines.append([what, *("–" if value is None else f"{value:.2f}" for value in values)])
+    return table(["Matrix-SE", *(f"{n}×{n}" for n in sizes)], lines)
+
+
 def machine(rows: Rows) -> str:
     """On what, by which clock, and how often."""
     machines = sorted({r["machine"] for r in rows.rows if r.get("machine")})
@@ -234,6 +264,7 @@ def machine(rows: Rows) -> str:
 SECTIONS: dict[str, Callable[[Rows], str]] = {
     "machine": machine,
     "targets": targets,
+    "ratios": ratios,
     "techniques": lambda rows: techniques(rows, "inference"),
     "training-techniques": lambda rows: techniques(rows, "training"),
     "inference": lambda rows: times(rows, "inference"),
