@@ -154,7 +154,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--instances", type=int, metavar="N", help="per size; default 100, 20 above 256")
     parser.add_argument("--seed", type=int, default=0, help="which fresh instances (default 0)")
     parser.add_argument("--steps", type=int, help="applications of a recurrent network; default: its test_steps")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON; - for stdout")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the rows as JSON, after each size; - for stdout"
+    )
+    parser.add_argument(
+        "--more", action="store_true", help="keep the rows that --json FILE has of this network and seed"
+    )
     parser.add_argument(
         "--label", metavar="TEXT", help="what the tables of experiments call this run; goes into the JSON"
     )
@@ -207,27 +212,54 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"instances is {options.instances}, but must be at least 1")
     model = load_model(folder, task, config).to(device)
     extra = {"steps": options.steps or config.test_steps} if config.model == "matrix-se-recurrent" else {}
-    rows = []
-    if str(options.json) != "-":
+    result = {"name": record["name"], "task": task.spec.name, "rows": [], "evaluation": {}, "record": record}
+    if options.label:
+        result["label"] = options.label
+    about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
+    result["evaluation"] = about | {"hardware": hardware(device), "versions": versions()}
+    if options.more:
+        take_over(result, options.json)
+    kept = {row["size"]: row["instances"] for row in result["rows"]}
+    aloud = str(options.json) != "-"
+    if aloud:
         print(HEADER)
     for n in sizes:
         count = options.instances or instances_for(n)
-        rows.append(
-            evaluate_size(model, task, n, count, options.seed, options.progress and sys.stderr.isatty(), **extra)
-        )
-        if str(options.json) != "-":
-            print(table_line(rows[-1], max(config.sizes)), flush=True)
-    about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
-    about |= {"hardware": hardware(device), "versions": versions()}
-    label = {"label": options.label} if options.label else {}
-    result = {"name": record["name"], "task": task.spec.name, "rows": rows, "evaluation": about, "record": record}
-    return result | label
+        if kept.get(n) != count:
+            shown = options.progress and sys.stderr.isatty()
+            made = evaluate_size(model, task, n, count, options.seed, shown, **extra)
+            rows = [row for row in result["rows"] if row["size"] != n]
+            result["rows"] = sorted([*rows, made], key=lambda row: row["size"])
+            if aloud and options.json:
+                write_json(options.json, result)  # hours of work must not hang on the last size
+        if aloud:
+            print(table_line(next(row for row in result["rows"] if row["size"] == n), max(config.sizes)), flush=True)
+    return result
+
+
+def take_over(result: dict[str, Any], path: Path) -> None:
+    """Go on from an earlier evaluation of the same network with the same seed: its rows and how they were made."""
+    if not path.exists():
+        return
+    try:
+        earlier = json.loads(path.read_text())
+        same = earlier["record"] == result["record"] and earlier["evaluation"]["seed"] == result["evaluation"]["seed"]
+        rows = earlier["rows"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"cannot read {path}: {error!r}") from None
+    if not same:
+        raise UsageError(f"{path} holds rows of another network or seed; name another file, or leave out --more")
+    result["rows"] = rows
+    before = earlier["evaluation"].pop("earlier", [])
+    result["evaluation"]["earlier"] = [*before, earlier["evaluation"]]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     kinds = (".svg", ".png", ".pdf")
+    if options.more and (not options.json or str(options.json) == "-"):
+        fail("--more needs --json FILE, the rows to go on from")
     if options.plot and options.plot.suffix not in kinds:
         fail(f"cannot plot to {options.plot}: its name must end in {', '.join(kinds)}")
     try:

@@ -113,6 +113,61 @@ def run(tmp_path_factory):
     return folder
 
 
+def test_more_measures_the_missing_sizes_alone_and_says_how_each_row_was_made(run, tmp_path):
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    main([str(run), "--sizes", "4", "8", "16", "--instances", "5", "--json", str(whole)])
+    main([str(run), "--sizes", "4", "16", "--instances", "5", "--json", str(parts), "--more"])
+    before = json.loads(parts.read_text())
+    before["rows"][0]["accuracy"] = 0.125  # to be found again, if it is not measured again
+    parts.write_text(json.dumps(before))
+    main([str(run), "--sizes", "4", "8", "--instances", "5", "--json", str(parts), "--more"])
+    result = json.loads(parts.read_text())
+    assert [row["size"] for row in result["rows"]] == [4, 8, 16]
+    assert result["rows"][0]["accuracy"] == 0.125
+    assert result["rows"][1:] == json.loads(whole.read_text())["rows"][1:]
+    assert result["evaluation"]["earlier"] == [before["evaluation"]]
+
+
+def test_more_measures_again_what_had_another_number_of_instances(run, tmp_path):
+    path = tmp_path / "rows.json"
+    main([str(run), "--sizes", "4", "--instances", "3", "--json", str(path)])
+    main([str(run), "--sizes", "4", "--instances", "5", "--json", str(path), "--more"])
+    assert [row["instances"] for row in json.loads(path.read_text())["rows"]] == [5]
+
+
+def test_rows_are_on_disk_after_each_size(run, tmp_path, monkeypatch):
+    def dies_at_16(model, task, n, *rest, **options):
+        if n == 16:
+            raise KeyboardInterrupt
+        return evaluate_size(model, task, n, *rest, **options)
+
+    monkeypatch.setattr("mse_fast.evaluate.evaluate_size", dies_at_16)
+    with pytest.raises(KeyboardInterrupt):
+        main([str(run), "--sizes", "4", "8", "16", "--instances", "2", "--json", str(tmp_path / "rows.json")])
+    assert [row["size"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == [4, 8]
+
+
+@pytest.mark.parametrize("damage", ["{", '{"rows": []}', "another seed"])
+def test_rows_that_cannot_be_continued_are_refused_and_kept(run, tmp_path, capsys, damage):
+    path = tmp_path / "rows.json"
+    if damage == "another seed":
+        main([str(run), "--sizes", "4", "--instances", "2", "--json", str(path), "--seed", "1"])
+    else:
+        path.write_text(damage)
+    content = path.read_bytes()
+    with pytest.raises(SystemExit) as exit:
+        main([str(run), "--sizes", "4", "--instances", "2", "--json", str(path), "--more"])
+    assert exit.value.code == 2
+    assert str(path) in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_more_without_a_file_is_refused(run, capsys):
+    with pytest.raises(SystemExit):
+        main([str(run), "--more"])
+    assert "--more needs --json FILE" in capsys.readouterr().err
+
+
 def test_the_program_writes_a_table_a_json_file_and_a_plot(run, tmp_path, capsys):
     rows, figure = tmp_path / "rows.json", tmp_path / "deep" / "reach.svg"
     arguments = [str(run), "--sizes", "16", "4", "--instances", "5", "--json", str(rows), "--plot", str(figure)]
