@@ -12,7 +12,7 @@ from mse_fast.results.tables import csv_text, table
 from mse_fast.summaries import TELLING, spelled
 
 HEADINGS = {"flatten": "Flattening", "width": "Feature maps", "blocks": "Blocks"}
-HEADINGS |= {"amp": "Precision of the products"}
+HEADINGS |= {"amp": "Precision of the products", "decay": "Weight decay"}
 HEADINGS |= {"norm": "What the norm averages over", "dropout": "Dropout and smoothing"}
 
 
