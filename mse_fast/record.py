@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mse_fast.config import TrainConfig
+from mse_fast.config import HARMLESS, TrainConfig
 from mse_fast.hub import write_atomically
 
 
@@ -60,8 +60,14 @@ def start_record(folder: Path, config: TrainConfig, device: torch.device, proces
     """Under which conditions a run begins or resumes now."""
     path = folder / "record.json"
     before = json.loads(path.read_text()) if path.exists() else {}
-    return {
-        "config": dataclasses.asdict(config),
+    settings = json.loads(json.dumps(dataclasses.asdict(config)))
+    telling = set(settings) - HARMLESS | {"steps"}
+    if before and any(before["config"].get(name) != settings[name] for name in telling):
+        # most often a higher number of steps: how the first ones were made must stay known
+        part = {name: before.get(name) for name in ("command", "commit", "step")}
+        before["earlier"] = [*before.get("earlier", []), part]
+    return ({"earlier": before["earlier"]} if "earlier" in before else {}) | {
+        "config": settings,
         "commit": commit(),
         "seed": config.seed,
         "hardware": hardware(device),

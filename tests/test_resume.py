@@ -107,6 +107,9 @@ def test_raising_steps_continues_a_finished_run(halfway, tmp_path):
     whole = {line["step"]: line["loss"] for line in history(tmp_path / "whole") if line["kind"] == "train"}
     assert list(shorter) == list(range(1, 41))
     assert [shorter[step] for step in range(1, 19)] == [whole[step] for step in range(1, 19)]
+    record, straight = (json.loads((folder / "record.json").read_text()) for folder in (halfway, tmp_path / "whole"))
+    assert [(part["step"], "--steps 18" in part["command"]) for part in record["earlier"]] == [(18, True)]
+    assert "earlier" not in straight
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty"])

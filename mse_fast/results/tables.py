@@ -167,7 +167,9 @@ def training_table(records: list[Record]) -> list[str]:
     for record in records:
         run = record["record"]
         steps = f"{run['step']:,}{stopped_early(run)}"
-        who = [f"`{record['name']}`", f"`{run['command']}`", f"{run['parameters']:,}", steps]
+        commands = [f"`{part['command']}` ({part['step']:,} steps), then " for part in run.get("earlier", [])]
+        told = "".join(commands) + f"`{run['command']}`"
+        who = [f"`{record['name']}`", told, f"{run['parameters']:,}", steps]
         commit = (run["commit"] or "–")[:10]
         lines.append([*who, duration(run["wall_seconds"]), run["hardware"], run["seed"], commit])
     return table(["name", "command", "parameters", "steps", "time", "hardware", "seed", "commit"], lines)
