@@ -17,7 +17,7 @@ from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Gemm, inputs_
 from mse_fast.bench.gather import GatherPort
 from mse_fast.bench.measure import CLOCKS, Bench, Turns, contender_run, gemm_limit, peak_of
 from mse_fast.bench.report import COLUMNS, growth_exponent, read_rows, write_plot
-from mse_fast.bench.tables import SECTIONS, Rows, targets, write_markdown
+from mse_fast.bench.tables import SECTIONS, Rows, ratios, targets, write_markdown
 
 EAGER = [name for name, contender in CONTENDERS.items() if not contender.compiled]
 
@@ -225,6 +225,19 @@ def test_goals_are_judged_by_the_worst_size():
     assert "| 1.50 | no |" in found["over the gather port, inference, n ≥ 256"]
     assert "| 1.00 | yes |" in found["first call over a later call, 256×256"]
     assert "not measured" in found["over RSE, n ≥ 256"]
+
+
+def test_ratios_stand_under_their_size_and_a_missing_one_is_a_dash():
+    rows = [row(MATRIX_SE, 64, 2.0, ratio_to_gemm=0.8), row(MATRIX_SE, 128, 4.0, ratio_to_gemm=0.9)]
+    rows += [row("rse", 128, 10.0), row("gather port", 64, 3.0, ratio_to_gemm=0.6)]
+    header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in ratios(Rows(rows)).splitlines())
+    assert header == ["Matrix-SE", "64×64", "128×128"]
+    found = {what: values for what, *values in lines}
+    assert found["inference, share of the limit, m = 96"] == ["0.80", "0.90"]
+    assert found["the same of the gather port"] == ["0.60", "–"]
+    assert found["over the gather port, inference, m = 96"] == ["1.50", "–"]
+    assert found["over RSE, inference"] == ["–", "2.50"]
+    assert found["inference, share of the limit, m = 32"] == found["over RSE, training"] == ["–", "–"]
 
 
 def test_the_document_is_refilled_between_its_markers_and_nowhere_else(tmp_path):

@@ -71,6 +71,14 @@ def test_ours_and_the_papers_numbers_stand_side_by_side_and_only_reached_goals_a
     ]
 
 
+def test_a_continued_run_tells_all_its_commands_in_order(write):
+    run = record(n4=1.0)
+    run["record"]["earlier"] = [{"command": "python -m mse_fast.train transpose --steps 1200", "step": 1200}]
+    rows, _ = write(run)
+    said = "`python -m mse_fast.train transpose --steps 1200` (1,200 steps), then `python -m mse_fast.train transpose`"
+    assert rows["`transpose`"][0] == said
+
+
 def test_seeds_of_one_recipe_are_averaged(write):
     rows, _ = write(record(n4=1.0, n8=0.9), record(seed=1, n4=0.5, n8=0.7))
     assert rows["Matrix-SE (`transpose`), mean of 2 seeds"][:2] == ["0.7500", "0.8000"]

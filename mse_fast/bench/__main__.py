@@ -65,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     made = OneLineParser(prog="python -m mse_fast.bench", description=__doc__)
     made.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
     made.add_argument(
-        "--more", action="store_true", help="keep the rows of --json and measure what they skip for want of time"
+        "--more",
+        action="store_true",
+        help="keep the rows of --json and measure the cases in which they have no time of Matrix-SE",
     )
     made.add_argument("--quick", action="store_true", help="a few small sizes, within 60 seconds")
     made.add_argument("--budget", type=float, default=15.0, metavar="MIN", help="minutes in all (default 15)")
