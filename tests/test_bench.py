@@ -230,7 +230,8 @@ def test_goals_are_judged_by_the_worst_size():
 def test_ratios_stand_under_their_size_and_a_missing_one_is_a_dash():
     rows = [row(MATRIX_SE, 64, 2.0, ratio_to_gemm=0.8), row(MATRIX_SE, 128, 4.0, ratio_to_gemm=0.9)]
     rows += [row("rse", 128, 10.0), row("gather port", 64, 3.0, ratio_to_gemm=0.6)]
-    header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in ratios(Rows(rows)).splitlines())
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in ratios(Rows(rows)).splitlines()]
+    header, _, *lines = lines
     assert header == ["Matrix-SE", "64×64", "128×128"]
     found = {what: values for what, *values in lines}
     assert found["inference, share of the limit, m = 96"] == ["0.80", "0.90"]

@@ -136,6 +136,29 @@ def test_sides_are_uniform_from_one_or_from_half_by_a_coin_up_to_n_itself(name, 
     assert independent == (name != "squaring")
 
 
+def test_wide_xor_trains_on_all_distances_alike_and_is_evaluated_on_the_papers():
+    n, task = 16, get_task("xor-wide")
+    task.stage(0.5)
+    inputs, labels = task.sample(6000, n, torch.Generator().manual_seed(3))
+    rows = (inputs[:, :, 0] != 0).sum(1)
+    widths = (inputs[:, 0] == 1).long().argmax(1)
+    for drawn, most in ((rows, n), (widths, n - 2)):
+        counts = torch.bincount(drawn, minlength=most + 1)
+        assert counts[0] == 0 and len(counts) == most + 1
+        assert (counts[1:] - 6000 / most).abs().max() < 6 * (6000 / most) ** 0.5
+    for inp, lab, width in zip(inputs[:200].numpy(), labels[:200].numpy(), widths, strict=False):
+        if 2 * width + 1 <= n:
+            assert_array_equal(lab, label("xor", inp))
+        else:  # what of B fits, meets the first columns of A
+            reach = n - 1 - width
+            first, second = inp[:, :reach], inp[:, width + 1 :]
+            assert_array_equal(lab[:, :reach], np.where(first > 0, 1 + (first ^ second), 0))
+            assert not lab[:, reach:].any()
+    task.stage(None)
+    same = [t.sample(5, n, torch.Generator().manual_seed(4)) for t in (task, get_task("xor"))]
+    assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

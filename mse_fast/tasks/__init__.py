@@ -20,6 +20,7 @@ TASKS: dict[str, str] = {
     "transpose": "mse_fast.tasks.matrix:Transpose",
     "rotate90": "mse_fast.tasks.matrix:Rotate90",
     "xor": "mse_fast.tasks.matrix:Xor",
+    "xor-wide": "mse_fast.tasks.matrix:WideXor",
     "squaring": "mse_fast.tasks.matrix:Squaring",
     "components": "mse_fast.tasks.graph:Components",
     "triangles": "mse_fast.tasks.graph:Triangles",

@@ -40,17 +40,44 @@ class Xor(Task):
 
     def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
-        rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
-        columns = binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
+        rows, columns = self.sides(batch, n, generator)
         bits = torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device)
         inside = corner(rows, 2 * columns + 1, n)
-        first = corner(rows, columns, n)
+        answered = corner(rows, torch.minimum(columns, n - 1 - columns), n)  # as far as B reaches
         place = torch.arange(n, device=bits.device)
         separator = (place == columns[:, None])[:, None, :]  # [B, 1, n]
         tokens = torch.where(separator, 1, bits + 2) * inside
         partner = (place + columns[:, None] + 1).clamp(max=n - 1)  # [B, n]; the column of B that meets column c of A
         other = bits.gather(2, partner[:, None, :].expand(-1, n, -1))
-        return tokens, (1 + (bits ^ other)) * first
+        return tokens, (1 + (bits ^ other)) * answered
+
+    def sides(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Rows and columns of the first matrix, [B] each: binomial, so large matrices are nearly all of one shape."""
+        rows = binomial(batch, n, XOR_FILL, generator).clamp(min=1)
+        return rows, binomial(batch, (n - 1) // 2, XOR_FILL, generator).clamp(min=1)
+
+
+class WideXor(Xor):
+    """The same task, but training sees every distance a side has room for; an evaluation draws as ``Xor`` does.
+
+    The partner of a bit stands ``width + 1`` columns away. At side 32, nearly all widths of Xor's own matrices lie
+    between 7 and 14: few distances, and none with the fifth binary digit, to show a network what to do with another
+    one. Here the first matrix may have any width up to n - 2. Where the second no longer fits, it is cut off at the
+    edge, and bits without a partner have no answer (label 0).
+    """
+
+    def __init__(self) -> None:
+        self.training = False
+
+    def stage(self, progress: float | None) -> None:
+        self.training = progress is not None
+
+    def sides(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        if not self.training:
+            return super().sides(batch, n, generator)
+        bounds = torch.tensor([[n], [n - 2]], device=generator.device).expand(2, batch)
+        rows, columns = 1 + integers_below(bounds, generator)
+        return rows, columns
 
 
 class Squaring(Task):
