@@ -25,6 +25,7 @@ TASKS: dict[str, str] = {
     "components": "mse_fast.tasks.graph:Components",
     "triangles": "mse_fast.tasks.graph:Triangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
+    "transitivity-spread": "mse_fast.tasks.graph:SpreadTransitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
     "sudoku-boxes": "mse_fast.tasks.sudoku:BoxedSudoku",
     "sudoku-easy": "mse_fast.tasks.sudoku:EasySudoku",
@@ -43,6 +44,7 @@ class Task(ABC):
     """
 
     spec: TaskSpec
+    training: bool = False  # a task may train on other instances than those it is evaluated on
 
     @abstractmethod
     def sample(self, batch: int, n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -55,8 +57,9 @@ class Task(ABC):
         """Take instances from this file or folder (the option ``--data``); tasks that make their own refuse."""
         raise ValueError(f"{self.spec.name} makes its own instances and reads no data: leave out --data")
 
-    def stage(self, progress: float | None) -> None:  # noqa: B027 - most tasks are the same from start to end
+    def stage(self, progress: float | None) -> None:
         """Told before instances are drawn: the share of training done (0 to 1), or None for an evaluation."""
+        self.training = progress is not None
 
     def count_right(self, prediction: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Right and counted cells of every instance, [B] each; by default padding on both sides does not count."""

@@ -50,9 +50,6 @@ class ImageTask(Task):
         if side != wanted:
             raise ValueError(f"{path}: the pictures are {side} pixels wide, {self.spec.name} needs {wanted}")
 
-    def stage(self, progress: float | None) -> None:
-        self.training = progress is not None
-
     def sample(self, batch: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
         pictures = self.load()

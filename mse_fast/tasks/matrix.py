@@ -66,12 +66,6 @@ class WideXor(Xor):
     edge, and bits without a partner have no answer (label 0).
     """
 
-    def __init__(self) -> None:
-        self.training = False
-
-    def stage(self, progress: float | None) -> None:
-        self.training = progress is not None
-
     def sides(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         if not self.training:
             return super().sides(batch, n, generator)
