@@ -52,6 +52,16 @@ def test_the_scores_are_those_of_the_metrics_on_the_very_instances_the_network_s
     assert row["solved_low"] <= row["solved"] < row["solved_high"]
 
 
+def test_a_network_that_always_answers_no_scores_as_the_commonest_answer():
+    class No(Oracle):
+        def forward(self, inputs):
+            return F.one_hot(2 * (inputs > 0).long(), 3)  # not in a triangle
+
+    row = evaluate_size(No(), get_task("triangles"), 32, 30, seed=0)
+    assert row["commonest"] == row["accuracy"] > 0.9
+    assert "commonest" not in evaluate_size(Oracle(), get_task("transpose"), 8, 5, seed=0)
+
+
 def test_large_instances_pass_one_at_a_time_and_are_all_different():
     model = Oracle()
     evaluate_size(model, get_task("transpose"), 512, 3, seed=0)

@@ -92,6 +92,14 @@ def test_a_gin_is_compared_with_the_papers_on_the_cells_the_paper_counts(write):
     assert rows["GIN (`gin-triangles`), on GIN's cells"][0] == "**0.9500**"
 
 
+def test_the_commonest_answer_stands_beside_networks_that_should_beat_it(write):
+    graph = record("triangles", "triangles", n8=0.9, n16=0.8)
+    assert not any("commonest" in who for who in write(graph)[0])
+    graph["rows"][1]["commonest"] = 0.98765
+    rows, _ = write(graph)
+    assert rows["the commonest answer to a cell's own input"][:2] == ["–", "0.9876"]
+
+
 def rival(name, task, model, seconds=130, **more):
     made = record(name, task, model, n4=0.5)
     made["record"] |= {"wall_seconds": seconds}

@@ -58,6 +58,8 @@ def score_table(task: str, runs: list[list[Record]], paper: Paper) -> list[str]:
     for model, rows in theirs.items():
         who = f"{TITLES.get(model, model)} in the paper" + (", on its own cells" if model == "gin" else "")
         shown.append((who, {row["size"]: f"{row['accuracy']:.{digits(row['accuracy'])}f}" for row in rows}))
+    blind = {row["size"]: cut(row["commonest"]) for same in runs for row in same[0]["rows"] if "commonest" in row}
+    shown += [("the commonest answer to a cell's own input", blind)] if blind else []
     sizes = sorted({n for _, cells in shown for n in cells})
     return table(["accuracy at size", *sizes], ([who, *(cells.get(n, "–") for n in sizes)] for who, cells in shown))
 
@@ -109,7 +111,7 @@ def figure_of(path: Path, task: str, runs: list[list[Record]], paper: Paper) -> 
 def csv_of(records: list[Record], paper: Paper) -> str:
     """Every number as one line: whose, which task, network and size, and what."""
     columns = ["source", "task", "model", "name", "flatten", "seed", "size", "accuracy", "accuracy_low"]
-    columns += ["accuracy_high", "solved", "solved_low", "solved_high", "edge_accuracy", "instances"]
+    columns += ["accuracy_high", "solved", "solved_low", "solved_high", "edge_accuracy", "commonest", "instances"]
     lines = []
     for record in records:
         about = {"source": "here", "task": record["task"], "model": model_of(record), "name": record["name"]}

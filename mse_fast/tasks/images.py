@@ -32,7 +32,6 @@ class ImageTask(Task):
 
     def __init__(self):
         self.pictures: Pictures | None = None
-        self.training = False
 
     def find(self) -> Pictures:
         """The pictures, when no ``--data`` was given."""
