@@ -159,21 +159,6 @@ def test_wide_xor_trains_on_all_distances_alike_and_is_evaluated_on_the_papers()
     assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
 
 
-def test_spread_transitivity_trains_on_all_densities_alike_and_is_evaluated_on_the_papers():
-    n, task = 32, get_task("transitivity-spread")
-    task.stage(0.5)
-    inputs, labels = task.sample(2000, n, torch.Generator().manual_seed(3))
-    for inp, lab in zip(inputs[:20].numpy(), labels[:20].numpy(), strict=True):
-        assert_array_equal(lab, label("transitivity", inp))
-    v = (inputs[:, 0] != 0).sum(1)
-    share = (inputs == 1).sum((1, 2)) / (v * (v - 1)) / (1.02 * v.log() / v)
-    for quantile in (0.1, 0.5, 0.9):
-        assert abs(share.quantile(quantile) - 1.5 * quantile) < 0.1
-    task.stage(None)
-    same = [t.sample(5, n, torch.Generator().manual_seed(4)) for t in (task, get_task("transitivity"))]
-    assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

@@ -25,7 +25,6 @@ TASKS: dict[str, str] = {
     "components": "mse_fast.tasks.graph:Components",
     "triangles": "mse_fast.tasks.graph:Triangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
-    "transitivity-spread": "mse_fast.tasks.graph:SpreadTransitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
     "sudoku-boxes": "mse_fast.tasks.sudoku:BoxedSudoku",
     "sudoku-easy": "mse_fast.tasks.sudoku:EasySudoku",

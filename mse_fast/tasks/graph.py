@@ -82,32 +82,13 @@ class Transitivity(Task):
         self.check_request(batch, n)
         v = random_vertices(batch, n, generator)
         inside = corner(v, v, n)
-        probability = self.density(v, generator)
+        probability = DENSITY * v.log() / v
         chance = torch.rand(batch, n, n, generator=generator, device=v.device)
         edge = (chance < probability[:, None, None]) & inside
         edge.diagonal(dim1=1, dim2=2).fill_(False)
         reached = edge | (count_paths(edge) > 0)
         reached.diagonal(dim1=1, dim2=2).fill_(False)
         return adjacency(edge, inside), adjacency(reached, inside)
-
-    def density(self, v: Tensor, generator: Generator) -> Tensor:
-        """The share of the possible edges that exist, by the number of vertices, [B]."""
-        return DENSITY * v.log() / v
-
-
-class SpreadTransitivity(Transitivity):
-    """The same task, but training sees graphs of all densities; an evaluation draws as ``Transitivity`` does.
-
-    The larger its graphs, the thinner they are: of all pairs, one in nine is an edge at 32 vertices, one in eighty at
-    512. A network that knows only graphs of 32 expects too many paths in larger ones. Here the density of a graph is
-    drawn between none and half as much again as usual.
-    """
-
-    def density(self, v: Tensor, generator: Generator) -> Tensor:
-        usual = super().density(v, generator)
-        if not self.training:
-            return usual
-        return 1.5 * torch.rand(len(v), generator=generator, device=v.device) * usual
 
 
 def random_vertices(batch: int, n: int, generator: Generator) -> Tensor:
