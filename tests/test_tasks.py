@@ -147,13 +147,10 @@ def test_wide_xor_trains_on_all_distances_alike_and_is_evaluated_on_the_papers()
         assert counts[0] == 0 and len(counts) == most + 1
         assert (counts[1:] - 6000 / most).abs().max() < 6 * (6000 / most) ** 0.5
     for inp, lab, width in zip(inputs[:200].numpy(), labels[:200].numpy(), widths, strict=False):
-        if 2 * width + 1 <= n:
-            assert_array_equal(lab, label("xor", inp))
-        else:  # what of B fits, meets the first columns of A
-            reach = n - 1 - width
-            first, second = inp[:, :reach], inp[:, width + 1 :]
-            assert_array_equal(lab[:, :reach], np.where(first > 0, 1 + (first ^ second), 0))
-            assert not lab[:, reach:].any()
+        reach = min(int(width), n - 1 - int(width))  # what of B fits, meets the first columns of A
+        first, second = inp[:, :reach], inp[:, width + 1 : width + 1 + reach]
+        assert_array_equal(lab[:, :reach], np.where(first > 0, 1 + (first ^ second), 0))
+        assert not lab[:, reach:].any()
     task.stage(None)
     same = [t.sample(5, n, torch.Generator().manual_seed(4)) for t in (task, get_task("xor"))]
     assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
