@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from mse_fast.evaluate import instances_for
 from mse_fast.images import report as images
 from mse_fast.results import ablations, curves
 from mse_fast.results.paper import Paper
@@ -17,6 +18,7 @@ from mse_fast.results.records import (
     read_records,
     read_trials,
     recipes,
+    title,
     zoo_runs,
 )
 from mse_fast.results.tables import figure_of, score_table, terms, training_table
@@ -75,11 +77,21 @@ def introduction(records: list[Record], paper: Paper) -> list[str]:
 
 
 def counts(records: list[Record]) -> str:
-    """How many instances, in words."""
-    small = [row["instances"] for record in records for row in record["rows"] if row["size"] <= 256]
-    large = [row["instances"] for record in records for row in record["rows"] if row["size"] > 256]
-    text = f"at least {min(small)} per size" if small else ""
-    return text + (f" up to 256 and {min(large)} above" if large else "")
+    """How many instances, in words; whatever was measured on fewer than is usual is named.
+
+    >>> def of(file, **rows):
+    ...     rows = [{"size": int(n[1:]), "instances": count} for n, count in rows.items()]
+    ...     return {"name": file, "file": file, "record": {"config": {"model": "attention"}}, "rows": rows}
+    >>> counts([of("a", n4=100, n512=20), of("b", n4=100, n256=5, n512=2)])
+    'at least 100 per size up to 256 and 20 above (attention (`b`): 5 at 256, 2 at 512)'
+    """
+    few = []
+    for record in records:
+        short = [row for row in record["rows"] if row["instances"] < instances_for(row["size"])]
+        told = ", ".join(f"{row['instances']} at {row['size']}" for row in short)
+        few += [f"{title(record)}: {told}"] if short else []
+    text = f"at least {instances_for(256)} per size up to 256 and {instances_for(257)} above"
+    return text + (f" ({'; '.join(few)})" if few else "")
 
 
 def task_section(task: str, records: list[Record], paper: Paper, figures: Path) -> list[str]:
