@@ -91,7 +91,7 @@ class TrainConfig:
     out: str = option("", "run folder; none given: runs/NAME")
     device: str = option("auto", "cpu, cuda, cuda:1, mps or auto")
     threads: int = option(0, "CPU threads of one operation; 0: PyTorch's choice")
-    amp: bool = option(False, "bfloat16 autocast")
+    amp: bool = option(False, "bfloat16 autocast, on hardware that multiplies bfloat16; elsewhere float32")
     compile: bool = option(False, "torch.compile")
     tensorboard: bool = option(False, "write TensorBoard events to the run folder")
     progress: bool = option(True, "progress bar; off: one JSON line per evaluation on stdout")
@@ -112,7 +112,7 @@ SECTIONS |= {"log_every": "when to look, save and stop"}
 # Fields that do not change what is computed, only how far, how fast and how it is watched.
 HARMLESS = {"steps", "stop_perfect", "stop_stalled", "test_steps", "log_every", "eval_every", "eval_instances"}
 HARMLESS |= {"save_every", "save_minutes", "keep", "out", "progress", "tensorboard"}
-HARMLESS |= {"device", "threads", "compile", "checkpointing"}
+HARMLESS |= {"device", "threads", "amp", "compile", "checkpointing"}
 
 
 def check(config: TrainConfig) -> None:

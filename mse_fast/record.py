@@ -61,7 +61,7 @@ def start_record(folder: Path, config: TrainConfig, device: torch.device, proces
     path = folder / "record.json"
     before = json.loads(path.read_text()) if path.exists() else {}
     settings = json.loads(json.dumps(dataclasses.asdict(config)))
-    telling = set(settings) - HARMLESS | {"steps"}
+    telling = set(settings) - HARMLESS | {"steps", "amp"}
     if before and any(before["config"].get(name) != settings[name] for name in telling):
         # most often a higher number of steps: how the first ones were made must stay known
         part = {name: before.get(name) for name in ("command", "commit", "step")}

@@ -1,6 +1,7 @@
 """Whatever ends a run, running the same command again continues it as if nothing had happened."""
 
 import json
+import os
 import random
 import resource
 import shutil
@@ -185,3 +186,14 @@ def test_checkpoints_hold_no_pickles_and_only_the_last_few_are_kept(undisturbed)
     assert state["step"] == 40 and state["config"]["ema"] == 0.9
     for path in undisturbed.rglob("*"):
         assert path.is_dir() or path.read_bytes()[:2] != b"\x80\x04", f"{path} is a pickle"
+
+
+def test_a_run_in_bfloat16_goes_on_in_float32_where_the_processor_cannot_multiply_it(tmp_path):
+    folder = tmp_path / "run"
+    assert main([*RUN.split(), "--out", str(folder), "--steps", "4"]) == 0
+    plain = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}  # as on a processor that has nothing newer
+    process = start(folder, "--amp", "--steps", "6", env=plain)
+    _, told = process.communicate()
+    assert process.returncode == 0 and "float32 instead" in told and "at step 4 of 6" in told
+    record = json.loads((folder / "record.json").read_text())
+    assert record["config"]["amp"] is False and record["step"] == 6  # the record says what was computed

@@ -89,7 +89,7 @@ def recipes(records: list[Record]) -> list[list[Record]]:
     found = defaultdict(list)
     for record in records:
         config = record["record"]["config"]
-        same = {key: value for key, value in config.items() if key not in HARMLESS | {"seed"}}
+        same = {key: value for key, value in config.items() if key not in HARMLESS - {"amp"} | {"seed"}}
         found[record["name"], json.dumps(same, sort_keys=True)].append(record)
     return list(found.values())
 
