@@ -8,7 +8,6 @@ k-1 times, ``switch_last``.  Seen from a layout that never moves, its switch lay
 which is how :meth:`BenesBlock.inplace` runs it.
 """
 
-import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -45,10 +44,9 @@ class BenesBlock(nn.Module):
         last: bool = True,
         first: str = "right",
         checkpointing: bool = False,
-        noise: float = 0.0,
     ):
         super().__init__()
-        self.radix, self.first, self.checkpointing, self.noise = radix, first, checkpointing, noise
+        self.radix, self.first, self.checkpointing = radix, first, checkpointing
         self.switch_forward = Switch(feature_maps, radix, norm, dropout)
         self.switch_reverse = Switch(feature_maps, radix, norm, dropout)
         self.switch_last = Switch(feature_maps, radix, norm, dropout) if last else None
@@ -63,8 +61,6 @@ class BenesBlock(nn.Module):
         return x if self.switch_last is None else self.layer(self.switch_last, x)
 
     def layer(self, switch: Switch, x: Tensor) -> Tensor:
-        if self.noise and self.training:
-            x = disturbed(x, self.noise)
         if self.checkpointing and self.training:
             return checkpoint(switch, x, use_reentrant=False)  # keep only the layer's input for the backward pass
         return switch(x)
@@ -76,14 +72,6 @@ class BenesBlock(nn.Module):
             unit = units[name]
             if unit is not None:
                 unit.inplace(x, digit, chunk)
-
-
-def disturbed(x: Tensor, noise: float) -> Tensor:
-    """Features with Gaussian noise, its deviation a share of their own root mean square.
-
-    A network that has to carry a bit through noise must write it anew at every layer, and so may carry it further.
-    """
-    return torch.addcmul(x, torch.randn_like(x), noise * x.detach().square().mean().sqrt())
 
 
 def digits_of(length: int, radix: int) -> int:

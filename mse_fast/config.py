@@ -54,7 +54,6 @@ class TrainConfig:
     start: str = option("", "run, or network of the zoo, whose weights to begin with; none: random ones")
     dropout: float = option(0.1, "share of the switch units' inputs dropped in training")
     block_dropout: float = option(0.0, "share of the features dropped between blocks")
-    noise: float = option(0.0, "matrix-se: noise on the features before every layer in training, as a share of them")
     train_steps: int = option(10, "recurrent networks: applications in training")
     test_steps: int = option(30, "recurrent networks: applications in evaluation")
     backprop_steps: int = option(0, "recurrent networks: applications a gradient flows back through; 0: all")
@@ -135,7 +134,6 @@ def check(config: TrainConfig) -> None:
         "seed": 0,
         "clip": 0,
         "weight_decay": 0,
-        "noise": 0,
     }
     for name, low in at_least.items():
         value = getattr(config, name)

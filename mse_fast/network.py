@@ -6,7 +6,7 @@ The embedding and the readout act on each cell alone, so the Z-order permutation
 (tokens before the embedding, logits after the readout) instead of the features: the result is the same.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -138,7 +138,6 @@ class MatrixSE(Pretrained, nn.Module):
     norm: ``"feature"`` (the paper) or ``"position"`` (the authors' code).
     dropout: rate on the input of each switch unit's first matrix.
     block_dropout: rate between Beneš blocks (the paper's image model uses 0.5).
-    noise: in training, on the features before every layer, relative to their root mean square.
     flatten: ``"zorder"``, or ``"raster"`` for the paper's ablation.
     checkpointing: recompute the switch layers in the backward pass to save memory.
 
@@ -159,7 +158,6 @@ class MatrixSE(Pretrained, nn.Module):
         norm: str = "feature",
         dropout: float = 0.0,
         block_dropout: float = 0.0,
-        noise: float = 0.0,
         flatten: str = "zorder",
         checkpointing: bool = False,
     ):
@@ -167,7 +165,7 @@ class MatrixSE(Pretrained, nn.Module):
         self.arguments = own_arguments(locals())
         self.flatten = check_flatten(flatten)
         self.stack = matrix_stack(
-            in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing, noise
+            in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing
         )
         self.readout = None if out_classes is None else Readout(feature_maps, out_classes)
 
@@ -198,14 +196,12 @@ def matrix_stack(
     dropout: float,
     block_dropout: float,
     checkpointing: bool,
-    noise: float = 0.0,
 ) -> BlockStack:
     """The radix-4 blocks of Matrix-SE with their embedding."""
     if norm == "rse":
         raise ValueError("norm must be 'feature' or 'position' for Matrix-SE, got 'rse' (the 1D network's)")
     embed = Embed(in_classes, in_features, feature_maps)
-    options: dict[str, Any] = {"checkpointing": checkpointing, "noise": noise}
-    benes = [BenesBlock(feature_maps, 4, norm, dropout, **options) for _ in range(max(0, blocks))]
+    benes = [BenesBlock(feature_maps, 4, norm, dropout, checkpointing=checkpointing) for _ in range(max(0, blocks))]
     return BlockStack(embed, benes, block_dropout=block_dropout)
 
 
