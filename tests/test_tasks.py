@@ -156,25 +156,6 @@ def test_wide_xor_trains_on_all_distances_alike_and_is_evaluated_on_the_papers()
     assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
 
 
-def test_round_rotate90_trains_on_more_sides_near_round_numbers_and_is_evaluated_on_the_papers():
-    n, task = 16, get_task("rotate90-round")
-    task.stage(0.5)
-    inputs, labels = task.sample(6000, n, torch.Generator().manual_seed(3))
-    near = np.zeros(n + 1)
-    for power in (1, 2, 4, 8, 16):
-        for multiple in range(power, n + 1, power):
-            for away in range(-2, 3):
-                near[np.clip(multiple + away, 1, n)] += 1 / (5 * 5 * (n // power))
-    for drawn in extent(inputs):
-        assert_drawn_from(drawn, (near[1:] + side_law(n)) / 2, first=1)
-    for inp, lab, rows, columns in zip(inputs[:200].numpy(), labels[:200].numpy(), *extent(inputs[:200]), strict=True):
-        assert_array_equal(lab[:columns, :rows], np.rot90(inp[:rows, :columns]))
-        assert np.count_nonzero(lab) == rows * columns
-    task.stage(None)
-    same = [t.sample(5, n, torch.Generator().manual_seed(4)) for t in (task, get_task("rotate90"))]
-    assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

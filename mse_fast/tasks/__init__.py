@@ -19,7 +19,6 @@ __all__ = ["TASKS", "Task", "TaskSpec", "get_task"]
 TASKS: dict[str, str] = {
     "transpose": "mse_fast.tasks.matrix:Transpose",
     "rotate90": "mse_fast.tasks.matrix:Rotate90",
-    "rotate90-round": "mse_fast.tasks.matrix:RoundRotate90",
     "xor": "mse_fast.tasks.matrix:Xor",
     "xor-wide": "mse_fast.tasks.matrix:WideXor",
     "squaring": "mse_fast.tasks.matrix:Squaring",

@@ -1,7 +1,5 @@
 """Batch samplers of the matrix tasks; ``mse_ref.tasks.matrix`` says what an instance means."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Generator, Tensor
 
@@ -28,29 +26,11 @@ class Rotate90(Task):
 
     def sample(self, batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
-        tokens, columns = random_rectangles(batch, n, generator, self.sides)
+        tokens, columns = random_rectangles(batch, n, generator)
         # Row i of the answer is column (columns - 1 - i) of the question: flip the transposed rows.
         row = columns[:, None] - 1 - torch.arange(n, device=tokens.device)  # [B, n]; negative in the padding
         flipped = tokens.mT.gather(1, row.clamp(min=0)[:, :, None].expand(-1, -1, n))
         return tokens, flipped * (row >= 0)[:, :, None]
-
-    def sides(self, count: int, n: int, generator: Generator) -> Tensor:
-        return random_sides(count, n, generator)
-
-
-class RoundRotate90(Rotate90):
-    """The same task, but half of the sides seen in training lie near round binary numbers.
-
-    Column c becomes row ``columns - 1 - c``: a subtraction, whose hard cases are borrows that run through many
-    digits, as in 16 - 1. Few sides drawn at random have them, least of all the long ones.
-    """
-
-    def sides(self, count: int, n: int, generator: Generator) -> Tensor:
-        usual = super().sides(count, n, generator)
-        if not self.training:
-            return usual
-        coin = torch.randint(0, 2, (count,), generator=generator, device=generator.device).bool()
-        return torch.where(coin, round_sides(count, n, generator), usual)
 
 
 class Xor(Task):
@@ -107,11 +87,9 @@ class Squaring(Task):
         return (bits + 1) * inside, (count_paths(bits) % 2 + 1) * inside
 
 
-def random_rectangles(
-    batch: int, n: int, generator: Generator, sides: Callable[[int, int, Generator], Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def random_rectangles(batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
     """Letters in the top-left corner [B, n, n], and how many columns each rectangle has [B]."""
-    rows, columns = (sides or random_sides)(2 * batch, n, generator).view(2, batch)
+    rows, columns = random_sides(2 * batch, n, generator).view(2, batch)
     letters = torch.randint(1, LETTERS + 1, (batch, n, n), generator=generator, device=generator.device)
     return letters * corner(rows, columns, n), columns
 
@@ -121,14 +99,6 @@ def random_sides(count: int, n: int, generator: Generator) -> Tensor:
     coin = torch.randint(0, 2, (count,), generator=generator, device=generator.device)
     lo = 1 + coin * (max(1, n // 2) - 1)
     return lo + integers_below(n + 1 - lo, generator)
-
-
-def round_sides(count: int, n: int, generator: Generator) -> Tensor:
-    """Sides at most two away from a multiple of a power of two, all powers up to n alike, [count]."""
-    power = 2 ** torch.randint(0, n.bit_length(), (count,), generator=generator, device=generator.device)
-    multiple = 1 + integers_below(n // power, generator)
-    away = torch.randint(-2, 3, (count,), generator=generator, device=generator.device)
-    return (power * multiple + away).clamp(1, n)
 
 
 def integers_below(bounds: Tensor, generator: Generator) -> Tensor:
