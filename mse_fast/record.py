@@ -15,6 +15,7 @@ import torch
 
 from mse_fast.config import HARMLESS, TrainConfig
 from mse_fast.hub import write_atomically
+from mse_fast.models import find_folder
 
 
 def now() -> str:
@@ -66,16 +67,36 @@ def start_record(folder: Path, config: TrainConfig, device: torch.device, proces
         # most often a higher number of steps: how the first ones were made must stay known
         part = {name: before.get(name) for name in ("command", "commit", "step")}
         before["earlier"] = [*before.get("earlier", []), part]
-    return ({"earlier": before["earlier"]} if "earlier" in before else {}) | {
-        "config": settings,
-        "commit": commit(),
-        "seed": config.seed,
-        "hardware": hardware(device),
-        "processes": processes,
-        "versions": versions(),
-        "started": before.get("started", now()),
-        "resumptions": before.get("resumptions", -1) + 1,
-    }
+    begun = {"stages": before.get("stages") or stages(config.start)} if config.start else {}
+    return (
+        ({"earlier": before["earlier"]} if "earlier" in before else {})
+        | begun
+        | {
+            "config": settings,
+            "commit": commit(),
+            "seed": config.seed,
+            "hardware": hardware(device),
+            "processes": processes,
+            "versions": versions(),
+            "started": before.get("started", now()),
+            "resumptions": before.get("resumptions", -1) + 1,
+        }
+    )
+
+
+def stages(start: str) -> list[dict[str, Any]]:
+    """The records of the runs that the weights of ``start`` went through, the first one first."""
+    record = json.loads((find_folder(start) / "record.json").read_text())
+    return [*record.pop("stages", []), record]
+
+
+def training_seconds(run: dict[str, Any]) -> float:
+    """The wall time of a run and of those it began with.
+
+    >>> training_seconds({"wall_seconds": 5.0, "stages": [{"wall_seconds": 20.0}]})
+    25.0
+    """
+    return run["wall_seconds"] + sum(stage["wall_seconds"] for stage in run.get("stages", []))
 
 
 class Metrics:

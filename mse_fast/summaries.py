@@ -10,6 +10,7 @@ from typing import Any
 from mse_fast.config import TrainConfig, UsageError, load_preset
 from mse_fast.evaluate import cut
 from mse_fast.hub import write_atomically
+from mse_fast.record import training_seconds
 
 Rows = list[dict[str, Any]]
 TELLING = (
@@ -72,7 +73,7 @@ def recipe_table(records: list[tuple[str, dict[str, Any]]]) -> str:
         run = record["record"]
         scores = {row["size"]: cut(row["accuracy"]) for row in record["rows"]}
         about = f"| {label} | {changes(run['config'], record['task'])} | {run['step']:,} "
-        about += f"| {run['wall_seconds'] / 60:.0f} min | "
+        about += f"| {training_seconds(run) / 60:.0f} min | "
         lines.append(about + " | ".join(scores.get(n, "–") for n in sizes) + " |")
     return "\n".join(lines)
 

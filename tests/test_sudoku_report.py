@@ -14,7 +14,7 @@ from mse_fast.results.paper import NAME as PAPER
 from mse_fast.sudoku.exact import solve_many
 from mse_fast.sudoku.generator import generate
 from mse_fast.sudoku.layout import cut_out, place
-from mse_fast.sudoku.report import GENERATED, STEPS, by_givens, count_solved, generated, main, section, stages
+from mse_fast.sudoku.report import GENERATED, STEPS, by_givens, count_solved, generated, main, section
 from mse_fast.train import main as train
 from mse_ref.tasks.sudoku import EMPTY_TOKEN, is_solution
 
@@ -103,7 +103,7 @@ def test_a_trained_run_is_reported_end_to_end(tmp_path, monkeypatch, capsys, puz
     again = ["--start", "sudoku", "--out", "second", "--data", "pool.csv", "--no-progress", "--threads", "1"]
     assert train(["sudoku", *chosen, *again]) == 0
     second = json.loads(Path("second/record.json").read_text())
-    assert [run["config"]["out"] for run in stages(second)] == [made["record"]["config"]["out"]]
+    assert [run["config"]["out"] for run in second["stages"]] == [made["record"]["config"]["out"]]
     Path("bare.csv").write_text(lines[0].split(",")[0])
     for bad, reason in (("bare.csv", "no solutions"), ("none.csv", "No such file")):
         with pytest.raises(SystemExit) as stop:

@@ -18,6 +18,7 @@ from mse_fast.distributed import World
 from mse_fast.evaluate import main as evaluate_main
 from mse_fast.losses import cross_entropy
 from mse_fast.models import build_model
+from mse_fast.record import training_seconds
 from mse_fast.tasks import get_task
 from mse_fast.train import DATA, Trainer, main
 
@@ -296,6 +297,21 @@ def test_a_run_leaves_a_complete_record(tmp_path, capsys):
     assert (folder / "curve.svg").read_text().lstrip().startswith("<?xml")
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert b"accuracy/8" in next((folder / "tensorboard").iterdir()).read_bytes()
+
+
+def test_a_run_that_begins_with_another_ones_weights_records_the_way_they_came(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    still = ["transpose", *QUICK, "--steps", "2", "--eval-instances", "2", "--ema", "0"]
+    assert main([*still, "--out", "first"]) == 0
+    for start, out in (("first", "second"), ("second", "third")):
+        assert main([*still, "--lr", "1e-30", "--start", start, "--out", out]) == 0
+    assert main([*still, "--lr", "1e-30", "--steps", "3", "--start", "second", "--out", "third"]) == 0  # resumed
+    record = json.loads(Path("third/record.json").read_text())
+    assert [stage["command"].split()[-1] for stage in record["stages"]] == ["first", "second"]
+    assert all("stages" not in stage for stage in record["stages"])
+    parts = [json.loads(Path(out, "record.json").read_text())["wall_seconds"] for out in ("first", "second", "third")]
+    assert training_seconds(record) == pytest.approx(sum(parts))
+    assert Path("third/model.safetensors").read_bytes() == Path("first/model.safetensors").read_bytes()
 
 
 def test_fresh_starts_over_in_a_new_folder(tmp_path, monkeypatch):

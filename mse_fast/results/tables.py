@@ -8,6 +8,7 @@ from typing import Any
 
 from mse_fast.evaluate import cut
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
+from mse_fast.record import training_seconds
 from mse_fast.results.paper import Paper
 from mse_fast.results.records import (
     TITLES,
@@ -132,12 +133,13 @@ def terms(records: list[Record], trials: dict[str, list[str]]) -> list[str]:
     for record in sorted(rivals, key=lambda record: list(zoo).index(record["task"])):
         run, own = record["record"], zoo[record["task"]]["record"]
         tried, tried_own = trials.get(record["file"], []), trials.get(zoo[record["task"]]["file"], [])
-        share = run["wall_seconds"] / own["wall_seconds"]
+        seconds, seconds_own = training_seconds(run), training_seconds(own)
+        share = seconds / seconds_own
         lines.append(
             [
                 f"{title(record)}, {record['task']}",
                 f"{run['parameters']:,} ({own['parameters']:,})",
-                f"{duration(run['wall_seconds'])} ({duration(own['wall_seconds'])})",
+                f"{duration(seconds)} ({duration(seconds_own)})",
                 f"{share:.2f}",
                 f"{len(tried)} ({len(tried_own)})",
                 "; ".join(tried) or "–",
@@ -169,9 +171,10 @@ def training_table(records: list[Record]) -> list[str]:
     for record in records:
         run = record["record"]
         steps = f"{run['step']:,}{stopped_early(run)}"
-        commands = [f"`{part['command']}` ({part['step']:,} steps), then " for part in run.get("earlier", [])]
+        before = [*run.get("stages", []), *run.get("earlier", [])]
+        commands = [f"`{part['command']}` ({part['step']:,} steps), then " for part in before]
         told = "".join(commands) + f"`{run['command']}`"
         who = [f"`{record['name']}`", told, f"{run['parameters']:,}", steps]
         commit = (run["commit"] or "–")[:10]
-        lines.append([*who, duration(run["wall_seconds"]), run["hardware"], run["seed"], commit])
+        lines.append([*who, duration(training_seconds(run)), run["hardware"], run["seed"], commit])
     return table(["name", "command", "parameters", "steps", "time", "hardware", "seed", "commit"], lines)

@@ -88,17 +88,8 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
         "givens": rows,
         "evaluation": about,
         "record": record,
-        "stages": stages(record),
+        "stages": record.get("stages", []),
     }
-
-
-def stages(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records of the runs whose weights this one started from, the first one first."""
-    start = record["config"].get("start")
-    if not start:
-        return []
-    before, _ = read_run(find_folder(start))
-    return [*stages(before), before]
 
 
 def section(records: Path, figures: Path) -> list[str]:
