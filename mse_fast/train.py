@@ -354,12 +354,13 @@ def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]
         if batch % count:
             raise UsageError(f"batch {batch} cannot be shared by {count} processes: use a multiple of {count}")
     world = distributed.join(device)
-    if config.amp and not distributed.native_bfloat16(device):
+    emulated = config.amp and not distributed.native_bfloat16(device)
+    if emulated:
         config = dataclasses.replace(config, amp=False)  # what the record will say
-        if world.leads:
-            print("no bfloat16 products on this processor: training in float32 instead", file=sys.stderr)
     trainer = Trainer(config, task, device, world)
     folder = open_run(name, config, fresh, world)
+    if emulated and world.leads:
+        print("no bfloat16 products on this processor: training in float32 instead", file=sys.stderr)
     checkpoint = load_newest(folder)
     world.wait()
     if checkpoint:
