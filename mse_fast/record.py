@@ -99,6 +99,15 @@ def training_seconds(run: dict[str, Any]) -> float:
     return run["wall_seconds"] + sum(stage["wall_seconds"] for stage in run.get("stages", []))
 
 
+def training_steps(run: dict[str, Any]) -> str:
+    """The steps of a run, after those of the runs it began with.
+
+    >>> training_steps({"step": 530, "stages": [{"step": 14000}]})
+    '14,000 + 530'
+    """
+    return " + ".join(f"{part['step']:,}" for part in [*run.get("stages", []), run])
+
+
 class Metrics:
     """``metrics.jsonl``: one JSON object per line, in step order, whatever happened in between."""
 

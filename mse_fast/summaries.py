@@ -10,12 +10,13 @@ from typing import Any
 from mse_fast.config import TrainConfig, UsageError, load_preset
 from mse_fast.evaluate import cut
 from mse_fast.hub import write_atomically
-from mse_fast.record import training_seconds
+from mse_fast.record import training_seconds, training_steps
+from mse_fast.tasks import get_task
 
 Rows = list[dict[str, Any]]
 TELLING = (
     *("task", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
-    *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed"),
+    *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed", "start"),
 )
 
 
@@ -72,7 +73,7 @@ def recipe_table(records: list[tuple[str, dict[str, Any]]]) -> str:
     for label, record in records:
         run = record["record"]
         scores = {row["size"]: cut(row["accuracy"]) for row in record["rows"]}
-        about = f"| {label} | {changes(run['config'], record['task'])} | {run['step']:,} "
+        about = f"| {label} | {changes(run['config'], record['task'])} | {training_steps(run)} "
         about += f"| {training_seconds(run) / 60:.0f} min | "
         lines.append(about + " | ".join(scores.get(n, "–") for n in sizes) + " |")
     return "\n".join(lines)
@@ -88,9 +89,10 @@ def changes(config: dict[str, Any], task: str) -> str:
     usual: TrainConfig = load_preset(task)
     told = []
     for name in TELLING:
-        value, default = config.get(name), getattr(usual, name)
+        default = getattr(usual, name)
+        value = config.get(name, default)  # a record older than the setting
         value = tuple(value) if isinstance(value, list) else value
-        if value != default and not (name == "sizes" and not default):
+        if value != (default or get_task(usual.task).spec.sizes if name == "sizes" else default):
             told.append(f"{name} {spelled(value)}")
     return ", ".join(told) or "nothing"
 

@@ -13,7 +13,7 @@
       |    k-1 times  QSwitch(forward), QShuffle
       |    k-1 times  QSwitch(reverse), QShuffle^-1
       |    once       QSwitch(last)
-      |                         switch.py      mixes 4 neighbours: the only learned part
+      |                         switch.py      mixes 4 neighbours: what a block learns
       |                         shuffle.py     rotates base-4 addresses: new neighbours
       v
     sequence [B, L, m]

@@ -1,4 +1,4 @@
-"""Switch layers: the only learned part. Groups of neighbours pass through one small residual network.
+"""Switch layers: the learned part of a block. Groups of neighbours pass through one small residual network.
 
 ::
 

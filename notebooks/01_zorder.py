@@ -109,7 +109,7 @@ print("aligned blocks of every size are contiguous")
 # <details><summary>Solutions</summary>
 #
 # 1. It swaps row and column bits, so in every digit 1 and 2 change places and 0 and 3 stay. See below.
-# 2. See below: Z-order shares the distance fairly; row by row gives 1 in one direction and $n$ in the other.
+# 2. See below: in Z-order one direction is twice as far as the other; row by row, $n$ times.
 # 3. (0, 0), (0, 7), (7, 0), (7, 7): the four corners.
 # </details>
 

@@ -160,8 +160,9 @@ assert (state == line).all()
 # 1. $24^{12} \approx 3.7\cdot10^{16}$ settings for $16! \approx 2.1\cdot10^{13}$ permutations: many
 #    routes for each.
 # 2. No: any colouring will do, and whatever the first layer does, the last one undoes (see below).
-# 3. The first layer alone touches digit 0, and it cannot know where things come from; without `last` no position
-#    could change places inside its final 2×2 block. The 1D network of the paper has no such layer.
+# 3. Without `last` only the first layer touches digit 0, so each of the four cells of a 2×2 block must end with a
+#    digit 0 of its own: no permutation that sends two of them to the same place in their final blocks (both to the
+#    top left, say) can be routed. The 1D network of the paper has no such layer.
 # </details>
 
 # %%

@@ -16,6 +16,8 @@ from mse_fast.convert import from_reference
 from mse_ref import count, handmade, init_matrix_se, matrix_se
 from mse_ref.draw import draw_network
 
+torch.set_num_threads(1)
+
 draw_network(8)
 
 # %% [markdown]
@@ -61,7 +63,8 @@ with torch.no_grad():
 # %% [markdown]
 # ## How the cost grows
 #
-# $2k-1$ switch layers of equal cost: $O(n^2 \log n)$. Time per cell grows only with the number of layers.
+# $2k-1$ switch layers of equal cost: $O(n^2 \log n)$. Time per cell grows with the number of layers alone,
+# once the matrix no longer fits into the processor's cache.
 
 # %%
 small = MatrixSE(in_classes=12, out_classes=12, feature_maps=16, blocks=1).eval()

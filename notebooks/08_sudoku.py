@@ -93,7 +93,7 @@ print("solved" if follows_rules(answers.digits[-1])[0] else "not solved", "after
 # %% [markdown]
 # ## Many puzzles
 #
-# Fresh puzzles with the only solution known, by number of givens: remove cells from solved grids.
+# Fresh puzzles with one solution each, step by step: remove cells from solved grids.
 
 # %%
 from mse_fast.tasks import get_task  # noqa: E402

@@ -104,7 +104,7 @@ print({key: record[key] for key in ("seed", "steps", "command") if key in record
 #
 # * One class with a `spec` and a `sample` method; `--task module:Class` finds it.
 # * Check the labels against something you trust before training.
-# * `docs/adding_a_task.md` goes on: presets, several seeds, and contributing a task.
+# * `docs/adding_a_task.md` goes on: presets, losses and scores of your own, and data from files.
 #
 # ## Exercises
 #

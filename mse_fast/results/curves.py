@@ -94,6 +94,7 @@ def section(folder: Path, figures: Path) -> list[str]:
         f"over all sizes trained on. The axis is logarithmic and ends at {NO_ERROR:.5f}: what is below, no error at"
     ]
     lines += ["all included, stands there. Minutes are wall time on the hardware named below, evaluations included."]
+    lines += ["A network that was continued later is shown up to the end of its first run."]
     lines += [f"The data: [{NAME}.csv](figures/{NAME}.csv).", ""]
     header = ["task", "network", "parameters", "steps", "time", "hardware", "error ≤ 1 % at the largest size from"]
     made = []

@@ -15,6 +15,7 @@ from mse_fast.results.records import (
     average,
     in_order,
     label_of,
+    read_other_runs,
     read_records,
     read_trials,
     recipes,
@@ -51,7 +52,7 @@ def document(records: list[Record], paper: Paper, folder: Path, figures: Path) -
     lines += ablations.sections(folder / "ablation", figures)
     lines += sudoku.section(folder, figures) + images.section(folder)
     lines += SPEED.splitlines()
-    lines += ["", "## How each network was trained", "", *training_table(records), ""]
+    lines += ["", "## How each network was trained", "", *training_table([*records, *read_other_runs(folder)]), ""]
     return "\n".join(lines)
 
 

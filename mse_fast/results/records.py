@@ -44,6 +44,13 @@ def read_records(folder: Path) -> list[Record]:
     return sorted(records, key=lambda record: model_place(model_of(record)))
 
 
+def read_other_runs(folder: Path) -> list[Record]:
+    """The runs that are scored otherwise than by size: pictures and Sudoku."""
+    found = [read_json(path) for path in sorted(folder.glob("*.json"))]
+    scored = [made for made in found if isinstance(made, dict) and "record" in made and "rows" not in made]
+    return [made | {"record": made["record"] | {"stages": made.get("stages", [])}} for made in scored]
+
+
 def read_trials(folder: Path) -> dict[str, list[str]]:
     """What was tried before a record, in words, one entry a training run; by the name of the record's file."""
     path = folder / "trials.toml"

@@ -8,7 +8,7 @@ from typing import Any
 
 from mse_fast.evaluate import cut
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
-from mse_fast.record import training_seconds
+from mse_fast.record import training_seconds, training_steps
 from mse_fast.results.paper import Paper
 from mse_fast.results.records import (
     TITLES,
@@ -154,7 +154,7 @@ def terms(records: list[Record], trials: dict[str, list[str]]) -> list[str]:
     about = [
         "All networks go through the same trainer, samplers, metrics and evaluation. In brackets: the Matrix-SE",
         "of the same task. A trial is a training run made to choose settings, the final one included; the wall time is",
-        f"that of the final run. {said}",
+        f"that of the final run, with the runs it was continued from. {said}",
     ]
     tuned = [
         ["`" + file + "`", len(trials[file]), "; ".join(trials[file])]
@@ -170,7 +170,7 @@ def training_table(records: list[Record]) -> list[str]:
     lines = []
     for record in records:
         run = record["record"]
-        steps = f"{run['step']:,}{stopped_early(run)}"
+        steps = f"{training_steps(run)}{stopped_early(run)}"
         before = [*run.get("stages", []), *run.get("earlier", [])]
         commands = [f"`{part['command']}` ({part['step']:,} steps), then " for part in before]
         told = "".join(commands) + f"`{run['command']}`"
