@@ -161,8 +161,19 @@ def check(config: TrainConfig) -> None:
         raise UsageError(f"batch has {len(config.batch)} numbers for {len(config.sizes)} sizes: give one, or one each")
 
 
+def check_numbers(options: argparse.Namespace, **lowest: int) -> None:
+    """Refuse numbers of a command line that are too small; those not given are fine.
+
+    >>> check_numbers(argparse.Namespace(seed=0, steps=None), seed=0, steps=1)
+    """
+    for name, low in lowest.items():
+        value = getattr(options, name)
+        if value is not None and value < low:
+            raise UsageError(f"{name.replace('_', '-')} is {value}, but must be at least {low}")
+
+
 def with_sizes(config: TrainConfig, own: tuple[int, ...], smallest: int) -> TrainConfig:
-    """Fill in a task's own sizes, or check that it can be made in the sizes asked for."""
+    """Fill in a task's own sizes, or check that it can be made in the sizes asked for; each keeps its batch."""
     if not config.sizes:
         return dataclasses.replace(config, sizes=tuple(own))
     for n in config.sizes:
@@ -171,7 +182,9 @@ def with_sizes(config: TrainConfig, own: tuple[int, ...], smallest: int) -> Trai
             raise UsageError(f"size {n} is not a power of two; the nearest one is {near}")
         if n not in own and n < smallest:
             raise UsageError(f"size {n} is too small for task {config.task}: the smallest is {smallest}")
-    return dataclasses.replace(config, sizes=tuple(sorted(config.sizes)))
+    order = sorted(range(len(config.sizes)), key=config.sizes.__getitem__)
+    batch = tuple(config.batch[i] for i in order) if len(config.batch) > 1 else config.batch
+    return dataclasses.replace(config, sizes=tuple(config.sizes[i] for i in order), batch=batch)
 
 
 def presets() -> list[str]:

@@ -109,9 +109,14 @@ def from_authors(arrays: Mapping[str, np.ndarray], prefix: str) -> Network:
 
 
 def to_authors(module: Network, prefix: str) -> dict[str, np.ndarray]:
-    """The inverse of :func:`from_authors`: a flat dict of arrays under the authors' names."""
+    """The inverse of :func:`from_authors`: a flat dict of arrays under the authors' names.
+
+    It refuses networks that the authors' code cannot have: another norm than theirs, or the paper's 1D layout.
+    """
     params, flat = to_reference(module), {}
     if isinstance(module, ShuffleExchange):
+        if "last" not in params:
+            raise ValueError(f"the authors' 1D network has layout='rse', this one {module.config['layout']!r}")
         units = {f"{i}_{name}": unit for i, block in enumerate(params["blocks"]) for name, unit in block.items()}
         for name, unit in {**units, "last": params["last"]}.items():
             at = f"{prefix}/benes_recursive/{name}"
@@ -119,6 +124,8 @@ def to_authors(module: Network, prefix: str) -> dict[str, np.ndarray]:
             flat[f"{at}/cand2/c/CvB"], flat[f"{at}/residual"] = unit["b"], unit["s"] / 2
             flat[f"{at}/norm/c/norm_bias/offset"] = unit["offset"].reshape(1, 1, -1)
         return flat
+    if module.config["norm"] != "position":
+        raise ValueError(f"the authors' network has norm='position', this one {module.config['norm']!r}")
     flat[f"{prefix}/embedding"] = params["embedding"]
     for i, block in enumerate(params["blocks"]):
         for ours, theirs in (("forward", "forward"), ("reverse", "reverse"), ("last", "middle")):

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from mse_fast.checkpoint import write_json
-from mse_fast.config import OneLineParser, TrainConfig, UsageError, fail, from_dict
+from mse_fast.config import OneLineParser, TrainConfig, UsageError, check_numbers, fail, from_dict
 from mse_fast.distributed import pick_device
 from mse_fast.models import find_folder, load_model
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
 from mse_fast.record import command, commit, hardware, now, versions
-from mse_fast.tasks import Task, get_task
+from mse_fast.tasks import Task, open_task
 
 CELLS = 1 << 17  # cells per forward pass: one instance from 512×512 on, so 1024×1024 fits in a few GB
 TEST = 0x7E57  # keeps the random numbers of tests apart from those of training
@@ -202,9 +202,10 @@ def sizes_for(config: TrainConfig, asked: list[int] | None, task: Task) -> list[
     """The sizes asked for, checked; or those trained on and their doubles up to 256."""
     if not asked:
         own = list(config.sizes)
-        fixed = any(n & (n - 1) for n in own)  # a task with a size of its own, such as Sudoku
-        return own if fixed else own + [n for n in (2**k for k in range(9)) if n > max(own)]
+        return own if task.one_size else own + [n for n in (2**k for k in range(9)) if n > max(own)]
     for n in asked:
+        if task.one_size and n not in config.sizes:
+            raise UsageError(f"size {n}: {task.spec.name} has the size {task.spec.sizes[0]} alone, leave out --sizes")
         if n not in config.sizes and (n < task.spec.min_size or n & (n - 1)):
             raise UsageError(f"size {n} must be a power of two of at least {task.spec.min_size}, such as 32, 64, 1024")
     return sorted(set(asked))
@@ -214,25 +215,20 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Evaluate a run or a trained network; returns the content of the JSON file."""
     folder = find_folder(name)
     record, config = read_run(folder)
+    check_numbers(options, instances=1, seed=0, steps=1, threads=0)
     device = pick_device(options.device)
     if options.threads:
         torch.set_num_threads(options.threads)
-    try:
-        task = get_task(config.task)
-        if options.data:
-            task.read(options.data)
-    except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from None
+    task = open_task(config.task, options.data)
     task.stage(None)
     sizes = sizes_for(config, options.sizes, task)
-    if options.instances is not None and options.instances < 1:
-        raise UsageError(f"instances is {options.instances}, but must be at least 1")
     model = load_model(folder, task, config).to(device)
     extra = {"steps": options.steps or config.test_steps} if config.model == "matrix-se-recurrent" else {}
     result = {"name": record["name"], "task": task.spec.name, "rows": [], "evaluation": {}, "record": record}
     if options.label:
         result["label"] = options.label
-    about = {"seed": options.seed, "command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
+    about = {"seed": options.seed, **extra, **({"data": options.data} if options.data else {})}
+    about |= {"command": command("evaluate", sys.argv[1:]), "commit": commit(), "date": now()}
     result["evaluation"] = about | {"hardware": hardware(device), "versions": versions()}
     if options.more:
         take_over(result, options.json)
@@ -255,17 +251,19 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def take_over(result: dict[str, Any], path: Path) -> None:
-    """Go on from an earlier evaluation of the same network with the same seed: its rows and how they were made."""
+    """Go on from an earlier evaluation of the same network on the same instances: its rows and how they were made."""
     if not path.exists():
         return
     try:
         earlier = json.loads(path.read_text())
-        same = earlier["record"] == result["record"] and earlier["evaluation"]["seed"] == result["evaluation"]["seed"]
+        terms = [[each["evaluation"].get(key) for key in ("seed", "steps", "data")] for each in (earlier, result)]
+        same = earlier["record"] == result["record"] and terms[0] == terms[1]
         rows = earlier["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"cannot read {path}: {error!r}") from None
     if not same:
-        raise UsageError(f"{path} holds rows of another network or seed; name another file, or leave out --more")
+        other = "another network, seed, steps or data"
+        raise UsageError(f"{path} holds rows of {other}; name another file, or leave out --more")
     result["rows"] = rows
     before = earlier["evaluation"].pop("earlier", [])
     result["evaluation"]["earlier"] = [*before, earlier["evaluation"]]

@@ -6,7 +6,7 @@ and keeps only what the backward pass cannot remake cheaply: the input, ``a = Z 
 
     d = dropped(i),  a = d Z,  r = (mean(a^2) + eps)^-1/2,  u = S r a,  o = residual * i + silu(u) W + b
 
-It computes what :meth:`mse_fast.switch.Switch.forward` computes for ``norm="feature"``, which remains the definition.
+It computes what :meth:`mse_fast.switch.Switch.plain` computes for ``norm="feature"``, which remains the definition.
 """
 
 from typing import Any

@@ -76,11 +76,7 @@ class Pretrained(HubMixin):
 
     def save_pretrained(self, save_directory: str | Path, **_: Any) -> None:
         """Write ``model.safetensors`` and ``config.json`` into a folder."""
-        assert isinstance(self, nn.Module)
-        folder = Path(save_directory)
-        tensors = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
-        write_atomically(folder / WEIGHTS, save_tensors(tensors))
-        write_atomically(folder / CONFIG, (json.dumps(self.config, indent=2) + "\n").encode())
+        save_network(self, Path(save_directory))
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
@@ -92,12 +88,20 @@ class Pretrained(HubMixin):
         return module.eval()
 
 
+def save_network(module: Any, folder: Path) -> None:
+    """Write the weights and the ``config`` of a module, from which it can be built again."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+    write_atomically(folder / WEIGHTS, save_tensors(tensors))
+    write_atomically(folder / CONFIG, (json.dumps(module.config, indent=2) + "\n").encode())
+
+
 def find_weights(name: str, **hub_options: Any) -> Path:
     """The folder that holds a network: a path, a name of the zoo, or a download from the hub (``owner/name``)."""
     for folder in (Path(name), ZOO / name):
         if (folder / WEIGHTS).is_file():
             return folder
-    if Path(name).is_dir() or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
+    nearby = Path(name).parent
+    if (nearby != Path() and nearby.is_dir()) or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
         raise ValueError(
             f"no {WEIGHTS} for {name!r}: give a folder that save_pretrained wrote or a name of the zoo "
             f"({', '.join(zoo_names()) or 'empty'})"
@@ -106,7 +110,10 @@ def find_weights(name: str, **hub_options: Any) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ImportError(f"loading {name!r} from the hub needs: pip install 'matrix-se[hub]'") from None
-    return Path(snapshot_download(name, allow_patterns=[WEIGHTS, CONFIG], **hub_options))
+    try:
+        return Path(snapshot_download(name, allow_patterns=[WEIGHTS, CONFIG], **hub_options))
+    except OSError as error:
+        raise ValueError(f"{name!r} is no folder here, and the Hugging Face hub gave none: {error}") from error
 
 
 def read_config(path: Path) -> dict[str, Any]:

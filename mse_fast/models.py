@@ -4,14 +4,12 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
 from torch import nn
 
 import mse_fast
 from mse_fast.baselines import BASELINES, baseline
-from mse_fast.checkpoint import write_json
 from mse_fast.config import TrainConfig, UsageError
-from mse_fast.hub import ZOO, load_weights, read_config, write_atomically, zoo_names
+from mse_fast.hub import ZOO, load_weights, read_config, zoo_names
 
 OWN = {"matrix-se": "MatrixSE", "matrix-se-recurrent": "MatrixSERecurrent"}
 
@@ -40,18 +38,11 @@ def build_model(config: TrainConfig, task: Any) -> nn.Module:
     known = {name: getattr(config, name) for name in config.__dataclass_fields__}
     known |= {"in_classes": task.spec.in_classes, "out_classes": task.spec.out_classes}
     known |= {"in_features": getattr(task, "in_features", None)}
-    known |= {"steps": config.train_steps, "non_edge": 1 if config.task == "components" else 2}
+    known |= {"steps": config.train_steps, "non_edge": 1 if task.spec.name == "components" else 2}
     try:
         return cls(**{name: known[name] for name in inspect.signature(cls).parameters if name in known})
     except ValueError as error:
         raise UsageError(f"model {config.model}: {error}") from None
-
-
-def save_model(model: nn.Module, folder: Path) -> None:
-    """Write ``model.safetensors`` and ``config.json``, from which `load_model` rebuilds the network."""
-    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-    write_json(folder / "config.json", model.config)
-    write_atomically(folder / "model.safetensors", save(tensors))
 
 
 def find_folder(name: str) -> Path:

@@ -49,7 +49,7 @@ class Embed(nn.Module):
         rank = axes.count(",") + (1 if self.tokens else 2)
         if x.ndim != rank:
             raise ValueError(f"expected {kind}, got a tensor of shape {list(x.shape)}")
-        if self.tokens == (x.is_floating_point() or x.dtype == torch.bool):
+        if x.is_complex() or self.tokens == (x.is_floating_point() or x.dtype == torch.bool):
             raise TypeError(f"expected {kind}, got dtype {x.dtype}; convert it first")
         if 0 in x.shape:
             raise ValueError(f"every axis must have at least one element, got shape {list(x.shape)}")
@@ -62,7 +62,7 @@ class Embed(nn.Module):
                 raise ValueError(f"tokens must be 0..{self.rows - 1} (in_classes={self.rows}), got {low}..{high}")
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.embedding(x, self.weight) if self.tokens else x @ self.weight  # [..., M]
+        return F.embedding(x.long(), self.weight) if self.tokens else x @ self.weight  # [..., M]
 
 
 class Readout(nn.Linear):

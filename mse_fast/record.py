@@ -33,10 +33,12 @@ def commit() -> str | None:
     here = Path(__file__).parent
     git = ["git", "-C", str(here)]
     try:
+        # installed into a folder of another repository, the package is in none of that one's commits
+        subprocess.run([*git, "ls-files", "--error-unmatch", __file__], capture_output=True, check=True)
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         edited = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", str(here)], capture_output=True).returncode
     except (OSError, subprocess.CalledProcessError):
-        return None  # installed from a wheel
+        return None  # no git, or installed from a wheel
     return head + ("+" if edited else "")
 
 

@@ -11,6 +11,7 @@ from mse_fast.checkpoint import write_json
 from mse_fast.config import TrainConfig, UsageError, differences
 from mse_fast.distributed import World
 
+LOCK = ".lock"
 _locks: list[IO] = []  # the system releases them when the process ends, however it ends
 
 
@@ -28,8 +29,13 @@ def open_run(name: str, config: TrainConfig, fresh: bool, world: World) -> Path:
     return answer
 
 
+def folder_of(name: str, config: TrainConfig) -> Path:
+    """Where a run is, or will be."""
+    return Path(config.out or Path("runs") / name.replace("/", "-"))
+
+
 def _open(name: str, config: TrainConfig, fresh: bool) -> Path:
-    folder = Path(config.out or Path("runs") / name.replace("/", "-"))
+    folder = folder_of(name, config)
     if fresh:
         numbered = (folder.with_name(f"{folder.name}-{i}") for i in itertools.count(2))
         folders = list(itertools.takewhile(Path.exists, itertools.chain([folder], numbered)))
@@ -47,7 +53,7 @@ def _open(name: str, config: TrainConfig, fresh: bool) -> Path:
 
 
 def _check(folder: Path, config: TrainConfig) -> None:
-    if not folder.exists() or not any(folder.iterdir()):
+    if not folder.exists() or not any(path.name != LOCK for path in folder.iterdir()):
         return
     description = folder / "train.json"
     if not description.exists():
@@ -67,7 +73,7 @@ def _claim(folder: Path) -> None:
         import fcntl
     except ImportError:  # Windows has no flock; two runs in one folder are then the user's to avoid
         return
-    lock = open(folder / ".lock", "w")  # noqa: SIM115  (held on purpose)
+    lock = open(folder / LOCK, "w")  # noqa: SIM115  (held on purpose)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -16,12 +16,12 @@ import torch
 from tqdm import tqdm
 
 from mse_fast.checkpoint import write_atomically
-from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.config import OneLineParser, UsageError, check_numbers, fail
 from mse_fast.recurrent import MatrixSERecurrent
 from mse_fast.sudoku.answer import Answers, answer, follows_rules, load_solver
 from mse_fast.sudoku.exact import count_solutions, solve
 from mse_fast.sudoku.layout import Layout
-from mse_fast.sudoku.reader import CELLS, looks_like_a_grid, parse_grid, read_puzzles
+from mse_fast.sudoku.reader import ALLOWED, CELLS, looks_like_a_grid, parse_grid, read_puzzles
 from mse_ref.tasks.sudoku import conflicts
 
 Solver = tuple[MatrixSERecurrent, Layout]
@@ -43,9 +43,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: PyTorch's choice")
     parser.add_argument("--progress", action=argparse.BooleanOptionalAction, default=True, help="progress bar")
     options = parser.parse_args(arguments)
-    for name in ("steps", "batch"):
-        if getattr(options, name) < 1:
-            raise UsageError(f"{name} is {getattr(options, name)}, but must be at least 1")
+    check_numbers(options, steps=1, batch=1, threads=0)
     return options
 
 
@@ -154,7 +152,8 @@ def main(arguments: list[str] | None = None) -> int:
         path = Path(options.puzzle)
         # 81 digits and dots are a puzzle; anything else is a file if there is one of that name, however long.
         is_file = not looks_like_a_grid(options.puzzle) and path.is_file()
-        named = "/" in options.puzzle or (len(options.puzzle) != CELLS and bool(path.suffix))
+        looks_named = "/" in options.puzzle or (len(options.puzzle) != CELLS and bool(path.suffix))
+        named = looks_named and not ALLOWED.issuperset(options.puzzle)
         if named and not is_file:
             raise UsageError(f"there is no file {options.puzzle}")
         grids = read_puzzles(path)[0] if is_file else parse_grid(options.puzzle)

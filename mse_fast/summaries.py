@@ -4,6 +4,7 @@ A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` and is replaced 
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,17 @@ TELLING = (
     *("task", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
     *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed", "start"),
 )
+
+
+def table(header: Iterable[Any], lines: Iterable[Iterable[Any]]) -> list[str]:
+    """The lines of a Markdown table.
+
+    >>> table(["a", 1], [["b", 2]])
+    ['| a | 1 |', '|---|---|', '| b | 2 |']
+    """
+    cells = [list(map(str, line)) for line in (header, *lines)]
+    text = ["| " + " | ".join(line) + " |" for line in cells]
+    return [text[0], "|" + "---|" * len(cells[0]), *text[1:]]
 
 
 def fill(path: Path, sections: dict[str, str]) -> None:
@@ -47,13 +59,12 @@ def zoo_table(runs: dict[str, Rows], paper: dict[str, Rows]) -> str:
     | xor | 0.9900 (1.00) | 0.5000 (0.96) |
     """
     columns = sorted({max(32, row["size"]) for rows in runs.values() for row in rows})
-    lines = ["| task | " + " | ".join(f"to {n}" if n == 32 else str(n) for n in columns) + " |"]
-    lines += ["|---|" + "---|" * len(columns)]
+    lines = []
     for task, rows in runs.items():
         ours, theirs = worst_by_column(rows), worst_by_column(paper.get(task, []))
         cells = [f"{cut(ours[n])} ({theirs[n]:.2f})" if n in ours and n in theirs else "–" for n in columns]
-        lines.append(f"| {task} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([task, *cells])
+    return "\n".join(table(["task", *(f"to {n}" if n == 32 else n for n in columns)], lines))
 
 
 def worst_by_column(rows: Rows) -> dict[int, float]:
@@ -68,15 +79,13 @@ def worst_by_column(rows: Rows) -> dict[int, float]:
 def recipe_table(records: list[tuple[str, dict[str, Any]]]) -> str:
     """One line an experiment: what it changed in its task's preset, how long it ran, how far it reached."""
     sizes = sorted({row["size"] for _, record in records for row in record["rows"] if row["size"] >= 32})
-    lines = ["| run | differs from the preset in | steps | time | " + " | ".join(map(str, sizes)) + " |"]
-    lines += ["|---|---|---|---|" + "---|" * len(sizes)]
+    lines = []
     for label, record in records:
         run = record["record"]
         scores = {row["size"]: cut(row["accuracy"]) for row in record["rows"]}
-        about = f"| {label} | {changes(run['config'], record['task'])} | {training_steps(run)} "
-        about += f"| {training_seconds(run) / 60:.0f} min | "
-        lines.append(about + " | ".join(scores.get(n, "–") for n in sizes) + " |")
-    return "\n".join(lines)
+        about = [label, changes(run["config"], record["task"]), training_steps(run)]
+        lines.append([*about, f"{training_seconds(run) / 60:.0f} min", *(scores.get(n, "–") for n in sizes)])
+    return "\n".join(table(["run", "differs from the preset in", "steps", "time", *sizes], lines))
 
 
 def changes(config: dict[str, Any], task: str) -> str:

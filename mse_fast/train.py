@@ -7,6 +7,7 @@ killed and resumed computes bit for bit what an undisturbed run computes.
 
 import copy
 import dataclasses
+import inspect
 import math
 import random
 import signal
@@ -34,14 +35,15 @@ from mse_fast.checkpoint import (
     write_json,
 )
 from mse_fast.config import TrainConfig, UsageError, fail, parse, with_sizes
+from mse_fast.hub import save_network
 from mse_fast.losses import cross_entropy
-from mse_fast.models import begin_with, build_model, save_model
+from mse_fast.models import begin_with, build_model
 from mse_fast.optim import RAdamAuthors, decay_groups
 from mse_fast.plots import learning_curve
 from mse_fast.record import command, start_record
 from mse_fast.report import Reporter, summary
-from mse_fast.runfolder import open_run, release_runs
-from mse_fast.tasks import get_task
+from mse_fast.runfolder import folder_of, open_run, release_runs
+from mse_fast.tasks import open_task
 
 INTERRUPTED = "interrupted"
 INIT, DATA, DROPOUT, EVALUATION, FREE_STEPS = range(5)  # independent streams of random numbers
@@ -94,7 +96,8 @@ def make_optimizer(config: TrainConfig, model: nn.Module) -> torch.optim.Optimiz
 def make_loss(config: TrainConfig, task: Any):
     """``loss(logits, labels)``: the task's own, or cross-entropy as configured."""
     if hasattr(task, "loss"):
-        return task.loss
+        smooth = "smoothing" in inspect.signature(task.loss).parameters
+        return partial(task.loss, smoothing=config.smoothing) if smooth else task.loss
     declared = {"pad-weighted": "pad", "class-balanced": "balanced"}.get(task.spec.loss, "none")
     weighting = declared if config.weighting == "task" else config.weighting
     return partial(cross_entropy, smoothing=config.smoothing, weighting=weighting, pad_weight=config.pad_weight)
@@ -107,8 +110,6 @@ class Trainer:
         self.config, self.task, self.device, self.world = config, task, device, world
         seed_everything(seed_of(config.seed, INIT))
         self.model = build_model(config, task).to(device)
-        if config.start:
-            begin_with(self.model, config.start)
         self.average = copy.deepcopy(self.model).eval() if config.ema else None
         self.network = torch.compile(self.model) if config.compile else self.model
         self.optimizer = make_optimizer(config, self.model)
@@ -122,6 +123,12 @@ class Trainer:
         self.perfect = 0  # evaluations in a row without a mistake
         self.best_loss, self.best_step = math.inf, 0
         self.evaluation: dict[str, Any] = {}
+
+    def begin_with(self, name: str) -> None:
+        """Take the weights of a run or of the zoo."""
+        begin_with(self.model, name)
+        if self.average:
+            self.average.load_state_dict(self.model.state_dict())
 
     def outputs(self, network: Callable, inputs: Tensor, **options) -> list[Tensor]:
         """Logits of the global batch; a recurrent network gives one per application, others one."""
@@ -271,7 +278,7 @@ def run(trainer: Trainer, folder: Path, record: dict[str, Any], asked: "Interrup
             if late or reason or trainer.step % config.save_every == 0:
                 saved_at = time.monotonic()
                 save_checkpoint(folder, trainer.step, *trainer.state(), keep=config.keep)
-                save_model(trainer.average or trainer.model, folder)
+                save_network(trainer.average or trainer.model, folder)
                 progress = {"step": trainer.step, "wall_seconds": round(trainer.seconds, 1), "finished": reason}
                 write_json(folder / "record.json", record | progress | {"evaluation": trainer.evaluation})
     world.wait()
@@ -339,12 +346,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]:
     """Check everything that can be checked, open the run folder, and resume if it holds this run."""
-    try:
-        task = get_task(config.task)
-        if config.data:
-            task.read(config.data)
-    except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from None
+    task = open_task(config.task, config.data)
+    if task.one_size and not set(config.sizes) <= set(task.spec.sizes):
+        raise UsageError(f"task {config.task} has the size {task.spec.sizes[0]} alone: leave out --sizes")
     config = with_sizes(config, task.spec.sizes, task.spec.min_size)
     device = distributed.pick_device(config.device)
     if config.threads:
@@ -358,6 +362,9 @@ def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]
     if emulated:
         config = dataclasses.replace(config, amp=False)  # what the record will say
     trainer = Trainer(config, task, device, world)
+    resumes = not fresh and newest(folder_of(name, config)) is not None  # the checkpoint has all weights
+    if config.start and not resumes:
+        trainer.begin_with(config.start)
     folder = open_run(name, config, fresh, world)
     if emulated and world.leads:
         print("no bfloat16 products on this processor: training in float32 instead", file=sys.stderr)
@@ -369,6 +376,8 @@ def prepare(name: str, config: TrainConfig, fresh: bool) -> tuple[Trainer, Path]
         if world.leads:
             set_aside_damaged(folder, trainer.step)
             print(f"resuming {folder} at step {trainer.step} of {config.steps}", file=sys.stderr)
+    elif config.start and resumes:  # every checkpoint is damaged
+        trainer.begin_with(config.start)
     return trainer, folder
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from mse_fast import distributed
 from mse_fast.baselines import BASELINES, baseline
-from mse_fast.config import load_preset, presets
+from mse_fast.config import TrainConfig, load_preset, presets
 from mse_fast.models import build_model
 from mse_fast.tasks import get_task
 from mse_fast.train import Trainer
@@ -160,6 +160,13 @@ def test_gin_edge_cells_are_neither_padding_nor_non_edges():
     x = tokens(2, 8, 8)
     expected = [[[t not in (0, 2) for t in row] for row in graph] for graph in x.tolist()]
     assert edge_cells(x, non_edge=2).tolist() == expected
+
+
+@pytest.mark.parametrize(("name", "non_edge"), [("Components", 1), ("Triangles", 2), ("Transitivity", 2)])
+def test_gin_knows_the_non_edges_of_a_task_however_it_is_named(name, non_edge):
+    for spelled in (name.lower(), f"mse_fast.tasks.graph:{name}"):
+        config = TrainConfig(task=spelled, model="gin", feature_maps=8)
+        assert build_model(config, get_task(spelled)).non_edge == non_edge
 
 
 def test_a_missing_graph_package_names_the_install_command():

@@ -291,6 +291,7 @@ def test_the_command_line_writes_rows_and_reports_them(tmp_path):
     ("arguments", "says"),
     [
         (["--budget", "0"], "--budget is 0.0, but must be a positive number"),
+        (["--sizes", "48"], "no case has the sizes and contenders asked for; sizes: 16, 32"),
         (["--threads", "-1"], "--threads is -1, but must be at least 1"),
         (["--bugdet", "3"], "unknown option '--bugdet'; did you mean '--budget'?"),
         (["--from", "missing.json"], "cannot read missing.json"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from mse_fast import evaluate as module
+from mse_fast.config import TrainConfig, UsageError
 from mse_fast.evaluate import bootstrap, evaluate_size, instances_for, main, sizes_for, wilson
 from mse_fast.metrics import accuracy, solved
 from mse_fast.tasks import get_task
@@ -222,6 +223,40 @@ def test_a_recurrent_network_is_evaluated_at_its_last_step(tmp_path, capsys, mon
     assert asked[0] == {"steps": 3}
     assert main([str(tmp_path), "--instances", "2", "--steps", "5"]) == 0
     assert asked[-1] == {"steps": 5}
+
+
+def test_more_keeps_no_rows_of_another_number_of_steps(tmp_path, capsys):
+    path = tmp_path / "sudoku.json"
+    ask = ["sudoku", "--sizes", "16", "--instances", "2", "--threads", "1", "--json", str(path)]
+    assert main([*ask, "--steps", "1"]) == 0
+    before = path.read_text()
+    with pytest.raises(SystemExit):
+        main([*ask, "--steps", "2", "--more"])
+    assert "holds rows of another network, seed, steps or data" in capsys.readouterr().err
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--threads", "-1"], "threads is -1, but must be at least 0"),
+        (["--seed", "-1"], "seed is -1, but must be at least 0"),
+        (["--steps", "0"], "steps is 0, but must be at least 1"),
+        (["--instances", "0"], "instances is 0, but must be at least 1"),
+    ],
+)
+def test_numbers_that_cannot_be_are_one_line(run, capsys, arguments, says):
+    with pytest.raises(SystemExit) as stop:
+        main([str(run), *arguments])
+    assert stop.value.code == 2 and capsys.readouterr().err == f"error: {says}\n"
+
+
+@pytest.mark.parametrize(("name", "own"), [("sudoku", 9), ("sudoku-boxes", 16), ("digits", 8), ("cifar10", 32)])
+def test_a_task_of_one_size_is_measured_at_that_size_alone(name, own):
+    config = TrainConfig(task=name, sizes=(own,))
+    assert sizes_for(config, None, get_task(name)) == sizes_for(config, [own], get_task(name)) == [own]
+    with pytest.raises(UsageError, match=f"size 64: {name} has the size {own} alone"):
+        sizes_for(config, [64], get_task(name))
 
 
 def test_sizes_default_to_those_trained_on_and_on_to_256(run):

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from mse_fast.config import TrainConfig
 from mse_fast.images import report as command
 from mse_fast.images.classifier import ImageClassifier, join_patches
 from mse_fast.images.reader import OFFICIAL, read_digits, read_pictures
 from mse_fast.tasks import get_task
 from mse_fast.train import main as train
+from mse_fast.train import make_loss
 from mse_ref.tasks import images as reference
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -291,6 +293,62 @@ def test_cifar_without_pictures_or_with_pictures_of_another_size_says_what_to_do
         get_task("cifar10").read(str(tmp_path))
 
 
+def test_nothing_is_written_when_the_pictures_are_missing_or_of_too_many_classes(tmp_path, monkeypatch, capsys):
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    for i in range(11):
+        for split in ("train", "test"):
+            (tmp_path / "many" / split / f"class{i:02}").mkdir(parents=True)
+            Image.new("RGB", (32, 32)).save(tmp_path / "many" / split / f"class{i:02}" / "0.png")
+    for arguments, says in (
+        ([], "give a CIFAR-10 archive"),
+        (["--data", "many"], "11 classes, cifar10-patches has 10"),
+    ):
+        with pytest.raises(SystemExit):
+            train(["cifar10", *arguments])
+        assert says in capsys.readouterr().err and not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--model", "resnet29"], "model resnet29 cannot classify pictures: use matrix-se"),
+        (["--sizes", "8", "16"], "task digits has the size 8 alone: leave out --sizes"),
+    ],
+)
+def test_a_setting_pictures_do_not_have_is_refused(tmp_path, monkeypatch, capsys, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        train(["digits", *arguments])
+    assert capsys.readouterr().err == f"error: {says}\n" and not Path("runs").exists()
+
+
+def test_pictures_are_trained_with_the_smoothing_asked_for():
+    task, logits = get_task("digits"), torch.tensor([[9.0, *[0.0] * 9]])
+    losses = [make_loss(TrainConfig(task="digits", smoothing=s), task)(logits, torch.tensor([0])) for s in (0.0, 0.5)]
+    torch.testing.assert_close(torch.stack(losses), torch.tensor([0.0011, 0.0011 + 0.5 * 0.9 * 9]), atol=1e-3, rtol=0)
+
+
+def test_pictures_of_another_side_than_the_tasks_are_not_drawn():
+    with pytest.raises(ValueError, match="digits has pictures of side 8, not 64"):
+        get_task("digits").sample(2, 64, torch.Generator())
+
+
+@pytest.mark.parametrize("packed", ["xz", "gz"])
+def test_a_damaged_archive_of_pictures_is_named(tmp_path, packed):
+    path = tmp_path / f"pictures.tar.{packed}"
+    noise = np.random.default_rng(0).bytes(1 << 17)  # nothing to compress: the damage is in the middle of a file
+    with tarfile.open(path, f"w:{packed}") as archive:
+        add(archive, "train/dog/0.png", noise)
+        add(archive, "train/dog/1.png", noise)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3 :] = content[: -(len(content) // 3)]
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="no readable tar archive"):
+        read_pictures(path)
+
+
 def test_the_digits_are_all_there_and_balanced():
     digits = read_digits()
     assert len(digits.train) + len(digits.test) == 1797
@@ -323,4 +381,7 @@ def test_a_short_training_run_learns_digits_and_is_tested_on_the_test_set(tmp_pa
     assert "CIFAR-10: 78 % (the paper" in page
     with pytest.raises(SystemExit) as stop:
         command.main(["no-such-run"])
+    with pytest.raises(SystemExit):
+        command.main(["digits", "--batch", "-5"])
+    assert "batch is -5, but must be at least 1" in capsys.readouterr().err
     assert stop.value.code == 2

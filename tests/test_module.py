@@ -308,6 +308,7 @@ def test_a_network_that_cannot_be_is_refused(make, message):
         (torch.zeros(1, 6, 5, 2, dtype=torch.int64), ValueError, r"shape \[1, 6, 5, 2\]"),
         (torch.zeros(1, 6, 5), TypeError, "dtype torch.float32"),
         (torch.zeros(1, 6, 5, dtype=torch.bool), TypeError, "dtype torch.bool"),
+        (torch.zeros(1, 6, 5, dtype=torch.complex64), TypeError, "dtype torch.complex64"),
         (torch.zeros(1, 0, 5, dtype=torch.int64), ValueError, r"at least one element, got shape \[1, 0, 5\]"),
         (torch.full((1, 6, 5), 7), ValueError, r"0\.\.6 \(in_classes=7\), got 7\.\.7"),
         (torch.full((1, 6, 5), -1), ValueError, r"got -1\.\.-1"),
@@ -316,6 +317,12 @@ def test_a_network_that_cannot_be_is_refused(make, message):
 def test_tokens_that_cannot_be_are_refused(x, error, message):
     with pytest.raises(error, match=message):
         small()(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_tokens_may_be_integers_of_any_size(dtype):
+    net, tokens = small(), torch.arange(30).reshape(1, 6, 5) % 7
+    assert torch.equal(net(tokens.to(dtype)), net(tokens))
 
 
 def test_features_that_cannot_be_are_refused():

@@ -160,6 +160,13 @@ def test_the_authors_arrays_survive_the_round_trip_bit_for_bit(authors, prefix):
         np.testing.assert_array_equal(back[key], authors[key])
 
 
+def test_a_network_the_authors_code_cannot_have_is_not_written_in_its_names():
+    with pytest.raises(ValueError, match="norm='position', this one 'feature'"):
+        to_authors(MatrixSE(in_classes=3, out_classes=3, feature_maps=4), "p")
+    with pytest.raises(ValueError, match="layout='rse', this one 'paper'"):
+        to_authors(ShuffleExchange(in_classes=3, out_classes=3, feature_maps=4), "p")
+
+
 @pytest.mark.parametrize("recurrent", [False, True])
 def test_reference_parameters_survive_the_round_trip_bit_for_bit(recurrent):
     params = mse_ref.init_matrix_se(

@@ -1,5 +1,6 @@
 """The solve command: answers, remarks and exit codes, with an untrained and with the trained network."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -137,6 +138,7 @@ def test_exact_falls_back_to_the_right_answer(untrained, capsys):
     ("puzzle", "reason"),
     [
         (PUZZLE[:-1], "81 characters, this one has 80"),
+        (PUZZLE[:-1].replace("0", "."), "81 characters, this one has 80"),
         ("x" + PUZZLE[1:], "character 'x' at place 1"),
         ("x" + PUZZLE[1:].replace("0", "."), "character 'x' at place 1"),
         ("55" + PUZZLE[2:], "contradict each other: see the 5 at row 1 column 1 and row 1 column 2"),
@@ -163,9 +165,18 @@ def test_options_below_one_are_refused(untrained, capsys, option):
     assert "must be at least 1" in capsys.readouterr().err
 
 
-def test_an_unknown_model_is_refused_with_the_names_that_exist(capsys):
-    assert run(PUZZLE, "--model", "no-such-net") == 2
-    assert "no-such-net" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["no-such-net", "runs/no-such-net"])
+def test_an_unknown_model_is_refused_with_the_names_that_exist(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert run(PUZZLE, "--model", name) == 2
+    error = capsys.readouterr().err
+    assert f"no model.safetensors for '{name}'" in error and "transpose" in error
+
+
+def test_fewer_than_no_threads_are_refused(untrained, capsys):
+    assert run(PUZZLE, "--model", untrained, "--threads", "-1") == 2
+    assert "threads is -1, but must be at least 0" in capsys.readouterr().err
 
 
 # --- files -----------------------------------------------------------------------------------------------
@@ -190,6 +201,15 @@ def test_answers_of_a_file_are_written_and_exact_makes_them_right(untrained, puz
     puzzles, answers = read_puzzles(out)
     assert all(is_solution(a, p) for a, p in zip(answers, puzzles, strict=True))
     assert "exact solver: the other 1" in capsys.readouterr().out
+
+
+def test_a_damaged_archive_is_one_line_and_exit_code_2(untrained, tmp_path, capsys):
+    content = bytearray(gzip.compress((PUZZLE + "\n").encode() * 50))
+    content[12:20] = bytes(255 - b for b in content[12:20])
+    (tmp_path / "bad.gz").write_bytes(content)
+    assert run(str(tmp_path / "bad.gz"), "--model", untrained) == 2
+    error = capsys.readouterr().err
+    assert "damaged archive" in error and error.count("\n") == 1
 
 
 def test_a_path_of_81_characters_is_a_file_and_not_a_puzzle(untrained, tmp_path, monkeypatch, capsys):

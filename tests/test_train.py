@@ -3,15 +3,20 @@
 import dataclasses
 import json
 import math
+import os
 import re
+import shutil
+import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from mse_fast import record as record_module
 from mse_fast.baselines import BASELINES
 from mse_fast.config import TrainConfig, load_preset, presets, with_sizes
 from mse_fast.distributed import World
@@ -312,6 +317,45 @@ def test_a_run_that_begins_with_another_ones_weights_records_the_way_they_came(t
     parts = [json.loads(Path(out, "record.json").read_text())["wall_seconds"] for out in ("first", "second", "third")]
     assert training_seconds(record) == pytest.approx(sum(parts))
     assert Path("third/model.safetensors").read_bytes() == Path("first/model.safetensors").read_bytes()
+
+
+def test_a_run_goes_on_when_the_run_it_began_with_is_gone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    quick = ["transpose", *QUICK, "--eval-instances", "2", "--ema", "0.5"]
+    assert main([*quick, "--steps", "1", "--out", "one"]) == 0
+    two = [*quick, "--lr", "1e-30", "--start", "one", "--out", "two"]
+    assert main([*two, "--steps", "1"]) == 0
+    Path("one").rename("elsewhere")
+    assert main([*two, "--steps", "2"]) == 0  # its own checkpoint has the weights
+    assert Path("two/model.safetensors").read_bytes() == Path("elsewhere/model.safetensors").read_bytes()
+    with pytest.raises(SystemExit):
+        main([*two, "--out", "three"])  # this one has none
+    assert "no run and no trained network is called 'one'" in capsys.readouterr().err
+    assert not Path("three").exists()
+
+
+def test_a_folder_with_nothing_but_a_lock_is_free(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("out/.lock").touch()  # killed before it had written anything
+    assert main(["transpose", *QUICK, "--steps", "1", "--eval-instances", "2", "--out", "out"]) == 0
+
+
+def test_sizes_in_any_order_keep_their_batches():
+    config = with_sizes(TrainConfig(sizes=(32, 8), batch=(2, 16)), (4, 8, 16, 32), 2)
+    assert (config.sizes, config.batch) == ((8, 32), (16, 2))
+
+
+def test_an_installed_package_has_no_commit_of_the_repository_around_it(tmp_path):
+    package = Path(record_module.__file__).parents[1]
+    run = partial(subprocess.run, check=True, capture_output=True, text=True, cwd=tmp_path)
+    run(["git", "init", "-q"])
+    run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "theirs"])
+    shutil.copytree(package / "mse_fast", tmp_path / "site" / "mse_fast", ignore=shutil.ignore_patterns("zoo"))
+    shutil.copytree(package / "mse_ref", tmp_path / "site" / "mse_ref")
+    ask = "from mse_fast import record; print(record.__file__, record.commit())"
+    said = run([sys.executable, "-c", ask], env=os.environ | {"PYTHONPATH": str(tmp_path / "site")}).stdout.split()
+    assert said == [str(tmp_path / "site" / "mse_fast" / "record.py"), "None"]
 
 
 def test_fresh_starts_over_in_a_new_folder(tmp_path, monkeypatch):

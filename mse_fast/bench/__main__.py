@@ -112,6 +112,9 @@ def measure(options: argparse.Namespace) -> Table:
         torch.set_num_threads(options.threads)
     bench = Bench(60 * (min(QUICK_MINUTES, options.budget) if options.quick else options.budget), options.clock)
     cases = list(chosen(quick_cases() if options.quick else all_cases(), options.sizes, options.contenders))
+    if not cases:
+        known = ", ".join(str(n) for n in sorted({case.n for case, _ in all_cases()}))
+        raise UsageError(f"no case has the sizes and contenders asked for; sizes: {known}")
     rows: Table = []
     if options.more:
         rows, cases = unfinished(bench, read_rows(options.json), cases)

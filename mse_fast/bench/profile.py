@@ -12,11 +12,10 @@ from torch.profiler import ProfilerActivity, profile
 
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case
 from mse_fast.bench.measure import CLOCKS, contender_run
-from mse_fast.bench.tables import table
 from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.hub import write_atomically
 from mse_fast.record import hardware
-from mse_fast.summaries import fill
+from mse_fast.summaries import fill, table
 
 KINDS = {  # the beginning of an operator's name → what it does here
     "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"),
@@ -67,7 +66,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         batch = f", B={row['batch']}" if row["batch"] > 1 else ""
         header.append(f"{row['mode']}, {row['n']}×{row['n']}{batch}, m={row['feature_maps']}")
-    return table(header, ([kind, *(f"{row['shares'][kind]:.0%}" for row in rows)] for kind in [*KINDS, REST]))
+    lines = ([kind, *(f"{row['shares'][kind]:.0%}" for row in rows)] for kind in [*KINDS, REST])
+    return "\n".join(table(header, lines))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mse_fast.bench.report import FITTED_FROM, Row, duration, growth_exponent, series
-from mse_fast.summaries import fill
+from mse_fast.summaries import fill, table
 
 NAMES = (
     "matrix-se",
@@ -65,19 +65,6 @@ class Rows:
         return a / b if a and b else None
 
 
-def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A Markdown table.
-
-    >>> print(table(["a", "b"], [["1", "2"]]))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    cells = [list(header), *map(list, lines)]
-    text = ["| " + " | ".join(line) + " |" for line in cells]
-    return "\n".join([text[0], "|" + "---|" * len(cells[0]), *text[1:]])
-
-
 def times(rows: Rows, mode: str) -> str:
     """Time and share of the own limit, contender by size."""
     sizes = rows.sizes(mode)
@@ -92,7 +79,7 @@ def times(rows: Rows, mode: str) -> str:
 
     present = [name for name in NAMES if any(cell(name, n) != "–" for n in sizes)]
     lines = ([name, *(cell(name, n) for n in sizes), growth(name)] for name in present)
-    return table(["contender", *(f"{n}×{n}" for n in sizes), "growth"], lines)
+    return "\n".join(table(["contender", *(f"{n}×{n}" for n in sizes), "growth"], lines))
 
 
 def memory(rows: Rows) -> str:
@@ -112,7 +99,7 @@ def memory(rows: Rows) -> str:
 
     present = [name for name in NAMES if any(cell(name, n) != "–" for n in sizes)]
     header = ["contender", *(f"{n}×{n}" for n in sizes), f"fits into {ROOM_GIB} GiB"]
-    return table(header, ([name, *(cell(name, n) for n in sizes), fits(name)] for name in present))
+    return "\n".join(table(header, ([name, *(cell(name, n) for n in sizes), fits(name)] for name in present)))
 
 
 def largest_side(peaks: list[tuple[int, float]], room: float) -> int:
@@ -142,7 +129,8 @@ def techniques(rows: Rows, mode: str) -> str:
             cells.append(f"{row['ratio_to_gemm']:.2f}{gain}")
             before[n, m, B] = row["seconds"]
         lines.append([what, *cells])
-    return table(["technique added", *(f"{n}×{n}{f', B={B}' if B > 1 else ''}, m={m}" for n, m, B in spots)], lines)
+    header = ["technique added", *(f"{n}×{n}{f', B={B}' if B > 1 else ''}, m={m}" for n, m, B in spots)]
+    return "\n".join(table(header, lines))
 
 
 def skipped(rows: Rows) -> str:
@@ -221,7 +209,7 @@ def targets(rows: Rows) -> str:
         reached = "–" if value is None or goal is None else ("yes" if (value >= goal) == (sign == "≥") else "no")
         shown = "not measured" if value is None else f"{value:.2f}"
         lines.append([what, f"{sign} {goal}" if goal is not None else "–", shown, reached])
-    return table(["what", "goal", "measured (worst size)", "reached"], lines)
+    return "\n".join(table(["what", "goal", "measured (worst size)", "reached"], lines))
 
 
 def ratios(rows: Rows) -> str:
@@ -251,7 +239,7 @@ def ratios(rows: Rows) -> str:
     for what, value_at in asked.items():
         values = [value_at(n) for n in sizes]
         lines.append([what, *("–" if value is None else f"{value:.2f}" for value in values)])
-    return table(["Matrix-SE", *(f"{n}×{n}" for n in sizes)], lines)
+    return "\n".join(table(["Matrix-SE", *(f"{n}×{n}" for n in sizes)], lines))
 
 
 def machine(rows: Rows) -> str:

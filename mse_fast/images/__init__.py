@@ -2,5 +2,5 @@
 
 reader.py      official CIFAR-10 archives, folders and tar files of pictures, scikit-learn's digits
 classifier.py  Matrix-SE without its readout, the mean over all cells, one linear layer
-__main__.py    python -m mse_fast.images RUN --data PATH: test accuracy
+report.py      python -m mse_fast.images.report RUN --data PATH: test accuracy
 """

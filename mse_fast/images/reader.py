@@ -8,8 +8,10 @@ digits                    the 8×8 digits bundled with scikit-learn
 
 import hashlib
 import io
+import lzma
 import pickle
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -65,7 +67,7 @@ def read_pictures(path: str | Path, checksums: dict[str, str] | None = None) -> 
             if path.name == "cifar-10-binary.tar.gz":
                 return _official(_files_of_tar(archive, ".bin"), decode_records, ".bin", "CIFAR-10, binary archive")
             return _labelled(_files_of_tar(archive, SUFFIXES), path.name)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError) as error:
         raise ValueError(f"{path} is no readable tar archive: {error}") from None
 
 

@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from mse_fast.checkpoint import write_json
-from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.config import OneLineParser, UsageError, check_numbers, fail
 from mse_fast.evaluate import read_run, wilson
 from mse_fast.models import find_folder, load_model
 from mse_fast.record import command, commit, hardware, now, versions
@@ -88,9 +88,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
     options.arguments = arguments
-    if options.threads:
-        torch.set_num_threads(options.threads)
     try:
+        check_numbers(options, batch=1, threads=0)
+        if options.threads:
+            torch.set_num_threads(options.threads)
         made = test(options.name, options)
         if options.json:
             write_json(options.json, made)

@@ -8,8 +8,8 @@ from mse_fast.evaluate import cut
 from mse_fast.hub import write_atomically
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
 from mse_fast.results.records import Record, duration, label_of, read_records, stopped_early
-from mse_fast.results.tables import csv_text, table
-from mse_fast.summaries import TELLING, spelled
+from mse_fast.results.tables import csv_text
+from mse_fast.summaries import TELLING, spelled, table
 
 HEADINGS = {"flatten": "Flattening", "width": "Feature maps", "blocks": "Blocks"}
 HEADINGS |= {"amp": "Precision of the products", "decay": "Weight decay"}

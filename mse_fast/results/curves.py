@@ -15,7 +15,8 @@ from mse_fast.models import find_folder
 from mse_fast.plots import COLOURS, MARKERS, NO_ERROR, error_axis, new_figure, save_figure, tidy
 from mse_fast.record import read_metrics
 from mse_fast.results.records import Record, duration, in_order, model_of, model_place, read_json, stopped_early, title
-from mse_fast.results.tables import csv_text, places, table
+from mse_fast.results.tables import csv_text, places
+from mse_fast.summaries import table
 from mse_fast.tasks import get_task
 
 LEARNED = 0.01  # the error at which a size counts as learned

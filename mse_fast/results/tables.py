@@ -21,17 +21,7 @@ from mse_fast.results.records import (
     title,
     zoo_runs,
 )
-
-
-def table(header: Iterable[Any], lines: Iterable[Iterable[Any]]) -> list[str]:
-    """The lines of a Markdown table.
-
-    >>> table(["a", 1], [["b", 2]])
-    ['| a | 1 |', '|---|---|', '| b | 2 |']
-    """
-    cells = [list(map(str, line)) for line in (header, *lines)]
-    text = ["| " + " | ".join(line) + " |" for line in cells]
-    return [text[0], "|" + "---|" * len(cells[0]), *text[1:]]
+from mse_fast.summaries import table
 
 
 def csv_text(columns: list[str], lines: Iterable[dict[str, Any]]) -> str:

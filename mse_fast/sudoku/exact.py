@@ -100,7 +100,7 @@ def _pick(grid, missing, unit_of, cells_of, bits):  # pragma: no cover - compile
 @njit(cache=True)
 def _search_compiled(grid, limit, unit_of, cells_of, bits):  # pragma: no cover - compiled
     """Count solutions up to ``limit``; ``grid`` [81] becomes the first one found."""
-    missing = np.full(27, 0x1FF, dtype=np.int64)
+    missing = np.full(27, ALL, dtype=np.int64)
     for cell in range(81):
         if grid[cell] > 0:
             bit = 1 << (grid[cell] - 1)

@@ -2,12 +2,13 @@
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["CELLS", "PuzzleError", "looks_like_a_grid", "parse_grid", "read_puzzles"]
+__all__ = ["ALLOWED", "CELLS", "PuzzleError", "looks_like_a_grid", "parse_grid", "read_puzzles"]
 
 CELLS = 81
 ALLOWED = frozenset("0123456789.")
@@ -62,7 +63,7 @@ def read_puzzles(path: str | Path) -> tuple[np.ndarray, np.ndarray | None]:
             lines = file.read().splitlines()
     except UnicodeDecodeError:
         raise PuzzleError(f"{path}: not a text file of puzzles (one per line, optionally .gz or .xz)") from None
-    except (gzip.BadGzipFile, lzma.LZMAError, EOFError) as error:
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
         raise PuzzleError(f"{path}: damaged archive: {error}") from None
     puzzles: list[np.ndarray] = []
     answers: list[np.ndarray] = []

@@ -15,7 +15,7 @@ from torch import nn
 from tqdm import tqdm
 
 from mse_fast.checkpoint import write_json
-from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.config import OneLineParser, UsageError, check_numbers, fail
 from mse_fast.evaluate import read_run, wilson
 from mse_fast.models import find_folder
 from mse_fast.plots import COLOURS, MARKERS, new_figure, save_figure, tidy
@@ -106,11 +106,11 @@ def section(records: Path, figures: Path) -> list[str]:
         "![Share of puzzles solved by number of givens; the numbers are in the table.](figures/results-sudoku.svg)"
     ]
     lines += ["", "Share of puzzles with every cell right, by number of givens and applications of the network, and"]
-    lines += ["the share of right empty cells after 30 applications. Givens to 34 are puzzles of the validation file of"]
-    lines += ["[Recurrent Relational Networks](https://arxiv.org/abs/1711.08028), above that fresh generated ones. The"]
-    lines += ["network was trained on others: the puzzles of 17 givens of Gordon Royle's collection, with cells of their"]
-    lines += ["solutions revealed. Both files have lines of puzzle and solution, 81 digits each and 0 for empty, as"]
-    lines += ["`--data FILE` of the trainer and of `python -m mse_fast.sudoku.report` reads them.", ""]
+    lines += ["the share of right empty cells after 30 applications. Givens to 34 are puzzles of the validation file"]
+    lines += ["of [Recurrent Relational Networks](https://arxiv.org/abs/1711.08028), above that fresh generated ones."]
+    lines += ["The network was trained on others: the puzzles of 17 givens of Gordon Royle's collection, with cells of"]
+    lines += ["their solutions revealed. `--data FILE` of the trainer and of `python -m mse_fast.sudoku.report` reads"]
+    lines += ["such files: lines of puzzle and solution, 81 digits each, 0 for an empty cell.", ""]
     lines += [
         "| givens | " + " | ".join(f"{s} steps" for s in STEPS) + " | 95 % interval at 30 | empty cells | puzzles |"
     ]
@@ -169,11 +169,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
     options.arguments = arguments
-    if options.threads:
-        torch.set_num_threads(options.threads)
     try:
-        if options.per_givens < 1:
-            raise UsageError(f"per-givens is {options.per_givens}, but must be at least 1")
+        check_numbers(options, per_givens=1, seed=0, threads=0)
+        if options.threads:
+            torch.set_num_threads(options.threads)
         made = report(options)
         if options.json:
             write_json(options.json, made)

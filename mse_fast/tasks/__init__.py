@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 
 import torch
 
+from mse_fast.config import UsageError
 from mse_fast.metrics import count_right
 from mse_ref.tasks import TaskSpec, check_size
 
-__all__ = ["TASKS", "Task", "TaskSpec", "get_task"]
+__all__ = ["TASKS", "Task", "TaskSpec", "get_task", "open_task"]
 
 # Loaded on demand, so that a task's own dependencies are needed only by those who use it.
 TASKS: dict[str, str] = {
@@ -44,6 +45,7 @@ class Task(ABC):
 
     spec: TaskSpec
     training: bool = False  # a task may train on other instances than those it is evaluated on
+    one_size: bool = False  # its instances have one side, that of ``spec.sizes``: pictures, Sudoku
 
     @abstractmethod
     def sample(self, batch: int, n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -55,6 +57,9 @@ class Task(ABC):
     def read(self, path: str) -> None:
         """Take instances from this file or folder (the option ``--data``); tasks that make their own refuse."""
         raise ValueError(f"{self.spec.name} makes its own instances and reads no data: leave out --data")
+
+    def ready(self) -> None:  # noqa: B027  (most tasks need no data)
+        """Called before a run begins: raise a ValueError if instances cannot be made, as when data is missing."""
 
     def stage(self, progress: float | None) -> None:
         """Told before instances are drawn: the share of training done (0 to 1), or None for an evaluation."""
@@ -69,6 +74,21 @@ class Task(ABC):
         if batch < 1:
             raise ValueError(f"a batch needs at least 1 instance, not {batch}")
         check_size(self.spec, n)
+
+
+def open_task(name: str, data: str | None = None) -> Task:
+    """The task of a command line with its data read, ready to draw from; or a `UsageError`."""
+    try:
+        task = get_task(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        if data:
+            task.read(data)
+        task.ready()
+    except (ValueError, OSError, ImportError) as error:
+        raise UsageError(str(error)) from None
+    return task
 
 
 def get_task(name: str) -> Task:

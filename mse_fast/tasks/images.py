@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mse_fast.config import UsageError
 from mse_fast.images.classifier import ImageClassifier
 from mse_fast.images.reader import Pictures, read_digits, read_pictures
 from mse_fast.tasks import Task, TaskSpec
@@ -29,6 +30,7 @@ class ImageTask(Task):
     std: ClassVar[Any]
     flips: ClassVar[bool]
     patch: ClassVar[int] = 1
+    one_size = True
 
     def __init__(self):
         self.pictures: Pictures | None = None
@@ -43,14 +45,22 @@ class ImageTask(Task):
             self.pictures = self.find()
         return self.pictures
 
+    def ready(self) -> None:
+        self.load()
+
     def read(self, path: str) -> None:
         self.pictures = read_pictures(path)
         side, wanted = self.pictures.train.shape[1], self.spec.sizes[0]
         if side != wanted:
             raise ValueError(f"{path}: the pictures are {side} pixels wide, {self.spec.name} needs {wanted}")
+        classes = 1 + max(self.pictures.train_labels.max(), self.pictures.test_labels.max())
+        if classes > self.spec.out_classes:
+            raise ValueError(f"{path}: {classes} classes, {self.spec.name} has {self.spec.out_classes}")
 
     def sample(self, batch: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         self.check_request(batch, n)
+        if n != self.spec.sizes[0]:
+            raise ValueError(f"{self.spec.name} has pictures of side {self.spec.sizes[0]}, not {n}")
         pictures = self.load()
         held_out = np.arange(len(pictures.train)) % HELD_OUT == HELD_OUT - 1
         usable = torch.from_numpy(np.flatnonzero(held_out != self.training)).to(generator.device)
@@ -67,6 +77,8 @@ class ImageTask(Task):
         return (pictures.float() / 255 - mean) / std
 
     def build_model(self, config: Any) -> nn.Module:
+        if config.model != "matrix-se":
+            raise UsageError(f"model {config.model} cannot classify pictures: use matrix-se")
         return ImageClassifier(
             in_features=len(self.mean),
             out_classes=self.spec.out_classes,
@@ -78,8 +90,8 @@ class ImageTask(Task):
             patch=self.patch,
         )
 
-    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, label_smoothing=0.1)
+    def loss(self, logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:
+        return F.cross_entropy(logits, labels, label_smoothing=smoothing)
 
     def count_right(self, prediction: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return (prediction == labels).long(), torch.ones_like(labels)  # class 0 is a class, not padding

@@ -38,6 +38,7 @@ class Sudoku(Task):
     """
 
     spec = TaskSpec("sudoku", IN_CLASSES, OUT_CLASSES, (SIDE,), SIDE, "pad-weighted", "solve a Sudoku of 17-34 givens")
+    one_size = True
     givens = (17, 34)
     layout: Layout = "corner"
     DESCENT = 0.5
