@@ -17,9 +17,8 @@ import numpy as np
 
 from mse_fast.config import OneLineParser, UsageError, fail
 from mse_fast.convert import Network, from_reference, to_reference
-from mse_fast.hub import ZOO, read_config, write_atomically, zoo_names
-from mse_fast.network import MatrixSE
-from mse_fast.recurrent import MatrixSERecurrent
+from mse_fast.export import load
+from mse_fast.hub import ZOO, write_atomically, zoo_names
 from mse_fast.sudoku.layout import LINES
 from mse_fast.tasks import get_task
 from mse_fast.tasks.sudoku import Sudoku
@@ -48,8 +47,7 @@ def find(name: str) -> tuple[Network, dict[str, Any]]:
     folder = Path(name) if Path(name).is_dir() else ZOO / name
     if not (folder / "config.json").exists():
         raise UsageError(f"no network {name!r}; there are {', '.join([*zoo_names(), *HANDMADE])}")
-    kind = MatrixSERecurrent if "recurrent" in read_config(folder / "config.json").get("model", "") else MatrixSE
-    net = kind.from_pretrained(folder)
+    net = load(str(folder))
     record = json.loads((folder / "record.json").read_text())
     task = record["config"]["task"]
     trained_on = get_task(task)
