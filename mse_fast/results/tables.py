@@ -132,7 +132,6 @@ def terms(records: list[Record], trials: dict[str, list[str]]) -> list[str]:
                 f"{duration(seconds)} ({duration(seconds_own)})",
                 f"{share:.2f}",
                 f"{len(tried)} ({len(tried_own)})",
-                "; ".join(tried) or "–",
             ]
         )
         if share < 1 or not tried or not tried_own or len(tried) < len(tried_own):  # unrecorded trials prove nothing
@@ -140,19 +139,18 @@ def terms(records: list[Record], trials: dict[str, list[str]]) -> list[str]:
     said = "Each baseline had at least the wall time of the Matrix-SE run of its task and as many trials."
     if short:
         said = f"Less time, or fewer (known) trials, than the Matrix-SE of its task had: {', '.join(short)}."
-    header = ["network, task", "parameters", "wall time", "ratio of times", "trials", "tried"]
+    header = ["network, task", "parameters", "wall time", "ratio of times", "trials"]
     about = [
         "All networks go through the same trainer, samplers, metrics and evaluation. In brackets: the Matrix-SE",
         "of the same task. A trial is a training run made to choose settings, the final one included; the wall time is",
         f"that of the final run, with the runs it was continued from. {said}",
     ]
-    tuned = [
-        ["`" + file + "`", len(trials[file]), "; ".join(trials[file])]
-        for file in (record["file"] for record in zoo.values())
-        if file in trials
-    ]
-    own_table = ["", "The same for Matrix-SE:", "", *table(["name", "trials", "tried"], tuned)] if tuned else []
-    return ["## On which terms", "", *about, "", *table(header, lines), *own_table, ""]
+    files = [record["file"] for record in [*zoo.values(), *rivals]]
+    each = [f"* `{file}`: {'; '.join(trials[file])}" for file in files if trials.get(file)]
+    lists = (
+        ["", "<details><summary>Every trial, network by network</summary>", "", *each, "", "</details>"] if each else []
+    )
+    return ["## On which terms", "", *about, "", *table(header, lines), *lists, ""]
 
 
 def training_table(records: list[Record]) -> list[str]:
