@@ -5,14 +5,17 @@ BIN := .venv/bin
 PY := $(BIN)/python
 INSTALL := $(BIN)/pip install -qq --constraint constraints.txt
 DEPS := pyproject.toml constraints.txt
+USABLE := import pip, sys; sys.exit(sys.version_info < (3, 11))
 
 .PHONY: help train test lint format bench notebooks docs figures results web clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s%s\n", $$1, $$2}' Makefile
 
 .venv/.fast: $(DEPS)
-	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@$(PY) -c '$(USABLE)' 2>/dev/null || { \
+	  $(PYTHON) -c '$(USABLE)' || { echo "error: $(PYTHON) is not Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }; \
+	  $(PYTHON) -m venv --clear .venv; }
 	@echo "installing PyTorch and the package into .venv (once)"
 	@$(INSTALL) --editable '.[fast]'
 	@touch $@

@@ -85,6 +85,8 @@ def join(device: torch.device) -> World:
     """Meet the other processes torchrun started, if it did."""
     if processes() == 1:
         return World()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # objects are told through the current GPU, and no two processes may share one
     backend, patience = "nccl" if device.type == "cuda" else "gloo", timedelta(minutes=10)
     store, rank, size = next(dist.rendezvous("env://", timeout=patience))
     # After a restart torchrun hands out the same store, with the dead processes' addresses still in it.

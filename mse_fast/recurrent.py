@@ -76,6 +76,8 @@ class MatrixSERecurrent(Pretrained, nn.Module):
         x, n, (H, W) = to_sequence(x, self.stack.embed, self.flatten)  # [B, L] or [B, L, C]
         embedded = self.stack.embed(x)  # [B, L, M]
         state = embedded.clone()  # inference overwrites its state, and the embedded input is needed again
+        if free_steps:
+            state = state.detach()
         with torch.no_grad():
             for step in range(free_steps):
                 state = self.advance(state, embedded, step)

@@ -181,7 +181,7 @@ def keep_mask(x: Tensor, rate: float) -> tuple[Tensor, float]:
     One random byte per element decides, so the rate is rounded to 1/256: PyTorch's own dropout draws a full random
     number per element, which on a CPU costs as much as the whole GELU.
     """
-    dropped = round(256 * rate)
+    dropped = min(255, round(256 * rate))
     words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
     kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
     return kept, 256 / (256 - dropped)

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import numpy as np
+from mse_ref.arrays import Array, namespace
 
 
-def accuracy(prediction: np.ndarray, labels: np.ndarray) -> float:
+def accuracy(prediction: Array, labels: Array) -> float:
     """The share of right cells among those where label or prediction is not 0; 1.0 if there are none.
 
+    >>> import numpy as np
     >>> accuracy(np.array([[0, 1, 2]]), np.array([[0, 1, 1]]))
     0.5
     """
-    counted = _counted(prediction, labels)
-    return float((prediction == labels)[counted].mean()) if counted.any() else 1.0
+    xp = namespace(prediction, labels)
+    _check(prediction, labels)
+    counted = (prediction != 0) | (labels != 0)
+    cells, right = (int(xp.sum(xp.astype(each, xp.int64))) for each in (counted, counted & (prediction == labels)))
+    return right / cells if cells else 1.0
 
 
-def solved(prediction: np.ndarray, labels: np.ndarray) -> float:
+def solved(prediction: Array, labels: Array) -> float:
     """The share of instances (first axis) without a single wrong cell.
 
+    >>> import numpy as np
     >>> solved(np.array([[0, 1], [2, 2]]), np.array([[0, 1], [2, 1]]))
     0.5
     """
-    _counted(prediction, labels)
-    right = (prediction == labels).reshape(len(labels), -1)  # [B, cells]
-    return float(right.all(axis=1).mean())
+    xp = namespace(prediction, labels)
+    _check(prediction, labels)
+    right = xp.all(xp.reshape(prediction == labels, (labels.shape[0], -1)), axis=1)  # [B]
+    return float(xp.mean(xp.astype(right, xp.float64)))
 
 
-def _counted(prediction: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _check(prediction: Array, labels: Array) -> None:
     if prediction.shape != labels.shape:
         raise ValueError(f"prediction and labels must have one shape, got {prediction.shape} and {labels.shape}")
-    return (prediction != 0) | (labels != 0)

@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch start: test workers share the cores
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +87,13 @@ LIBRARIES = {
 def xp(request: pytest.FixtureRequest) -> Library:
     """Each array library in turn; a missing one is reported as skipped."""
     return LIBRARIES[request.param]()
+
+
+@pytest.fixture
+def compiler() -> None:
+    """For tests of ``torch.compile``, which writes C++."""
+    if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        pytest.skip("a C++ compiler is missing")
 
 
 @pytest.fixture(scope="session")

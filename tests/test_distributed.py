@@ -19,8 +19,6 @@ RUN = "triangles --feature-maps 4 --blocks 1 --sizes 4 8 --batch 4 --dropout 0 -
 RUN += " --no-amp --ema 0 --grow 0"
 RUN += " --weighting balanced --log-every 1 --eval-every 20 --eval-instances 8 --save-every 5 --no-progress"
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers through /proc")
-
 
 def torchrun(folder, *more):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -54,6 +52,7 @@ def test_two_processes_with_the_same_global_batch_train_the_same_network_as_one(
         assert together["losses"] == pytest.approx(alone["losses"], rel=1e-2)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers through /proc")
 def test_a_killed_worker_is_restarted_and_the_run_ends_bit_identical(two_processes, tmp_path):
     folder = tmp_path / "run"
     agent = torchrun(folder)

@@ -199,6 +199,27 @@ def test_the_keyboard_alone_steps_marks_and_changes_the_view(page):
 
 
 @needs_browser
+def test_a_random_permutation_stays_until_another_one_is_chosen(page):
+    page.select_option("#preset", "random")
+    drawn = page.evaluate("explorer.items.at(-1).join()")
+    page.get_by_label("Z-order line", exact=True).check()
+    assert page.evaluate("explorer.items.at(-1).join()") == drawn
+    page.select_option("#preset", "own")  # offers what is on the screen
+    page.click("#own button")
+    assert page.evaluate("explorer.preset") == "own" and page.evaluate("explorer.items.at(-1).join()") == drawn
+    page.select_option("#preset", "random")
+    assert page.evaluate("explorer.items.at(-1).join()") != drawn
+
+
+@needs_browser
+def test_a_wish_that_is_no_preset_is_ignored(browser):
+    tab = browser.new_page()
+    tab.goto(f"{(PAGE / 'index.html').as_uri()}#preset=constructor&view=toString")
+    assert tab.evaluate("explorer.preset + explorer.view") == "nonematrix"
+    tab.close()
+
+
+@needs_browser
 def test_every_size_and_view_paints_in_both_themes(page):
     painted = set()
     for view in ("Matrix", "Matrix, in place", "Z-order line"):

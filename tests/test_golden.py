@@ -63,13 +63,14 @@ def test_permutations_are_the_authors(authors, k):
 
 
 @pytest.mark.parametrize(("weighting", "key"), [("pad", "pad_weighted"), ("balanced", "class_balanced")])
-def test_losses_are_the_authors(authors, weighting, key):
-    loss = cross_entropy(authors["loss/logits"], authors["loss/label"], weighting=weighting)
+def test_losses_are_the_authors(xp, authors, weighting, key):
+    logits, labels = (xp.put(authors[f"loss/{name}"]) for name in ("logits", "label"))
+    loss = cross_entropy(logits, labels, weighting=weighting)
     assert_allclose(loss, authors[f"loss/{key}"], rtol=2e-6)
 
 
-def test_metrics_are_the_authors(authors):
-    prediction, label = authors["metric/prediction"], authors["metric/label"]
+def test_metrics_are_the_authors(xp, authors):
+    prediction, label = (xp.put(authors[f"metric/{name}"]) for name in ("prediction", "label"))
     assert_allclose(accuracy(prediction, label), authors["metric/accuracy"], rtol=1e-6)
     assert_allclose(solved(prediction, label), authors["metric/all_correct"], rtol=1e-6)
 

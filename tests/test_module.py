@@ -97,6 +97,18 @@ def test_truncated_back_propagation_cuts_the_gradient_and_not_the_answer():
     assert net.stack.embed.weight.grad is None or net.stack.embed.weight.grad.abs().sum() == 0
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_no_gradient_flows_through_the_free_steps(training):
+    net = small(MatrixSERecurrent, steps=1).train(training)
+    net(TOKENS, free_steps=1)[-1].sum().backward()
+    assert net.stack.embed.weight.grad is None and net.readout.readout.weight.grad is not None
+
+
+def test_a_rate_next_to_one_drops_nearly_all_and_divides_by_no_zero():
+    made = dropout(torch.ones(100_000), 0.9999)
+    assert made.isfinite().all() and made.mean() == pytest.approx(1, abs=0.2)
+
+
 def test_dropout_acts_in_training_on_the_switch_and_never_on_the_residual_path():
     switch = Switch(2, dropout=0.9)
     nn.init.zeros_(switch.W)
@@ -163,6 +175,7 @@ def test_the_compiled_graph_has_no_break_and_the_eager_answer(kind):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_inductor_gives_the_eager_answer():
     net = small(blocks=1)
     with torch.no_grad():

@@ -149,9 +149,8 @@ def test_a_baseline_is_called_fairly_treated_only_when_time_and_trials_say_so(wr
     assert ("Each baseline had at least the wall time" in page) == fair
     assert ("trials, than the Matrix-SE of its task had: ResNet-29 (`resnet29-xor`)" in page) == (not fair)
     if fair:
-        assert rows["ResNet-29 (`resnet29-xor`), xor"] == [
-            *("1,234 (1,234)", "3 min (3 min)", "1.00", "2 (2)", "lr 0.003; lr 0.01")
-        ]
+        assert rows["ResNet-29 (`resnet29-xor`), xor"] == ["1,234 (1,234)", "3 min (3 min)", "1.00", "2 (2)"]
+        assert "</summary> * `0`: lr 0.003; lr 0.001 * `1`: lr 0.003; lr 0.01 </details>" in page
 
 
 def test_without_a_baseline_there_are_no_terms(write):

@@ -229,6 +229,11 @@ def test_contradicting_givens_are_marked_while_typing_and_a_letter_is_refused(pa
     assert panel.locator("#sudoku-puzzle [aria-invalid=true]").count() == 2
     cell.press("Backspace")
     assert panel.inner_text("#sudoku-problem") == ""
+    cell.press("3")
+    cell.evaluate("input => input.setSelectionRange(0, 0)")  # before the digit that is there
+    cell.press("4")
+    assert typed(panel)[2] == "4"
+    cell.press("Backspace")
     cell.press("q")
     assert panel.inner_text("#sudoku-problem") == 'a cell holds a digit from 1 to 9; got "q"'
     assert typed(panel) == PUZZLE

@@ -257,6 +257,7 @@ def test_half_precision_trains_close_to_full_precision():
     assert all(p.dtype == torch.float32 for p in half.model.parameters())
 
 
+@pytest.mark.usefixtures("compiler")
 def test_compiled_training_learns_what_eager_training_learns():
     eager, compiled = trainer(sizes=(4,)), trainer(sizes=(4,), compile=True)
     for _ in range(2):
@@ -346,6 +347,7 @@ def test_sizes_in_any_order_keep_their_batches():
     assert (config.sizes, config.batch) == ((8, 32), (16, 2))
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
 def test_an_installed_package_has_no_commit_of_the_repository_around_it(tmp_path):
     package = Path(record_module.__file__).parents[1]
     run = partial(subprocess.run, check=True, capture_output=True, text=True, cwd=tmp_path)

@@ -8,7 +8,7 @@
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
   const at = {
-    n: 8, k: 3, view: "matrix", labels: "zorder", preset: "none", own: null, // what was chosen
+    n: 8, k: 3, view: "matrix", labels: "zorder", preset: "none", own: null, raster: null, // what was chosen
     step: 0, item: null, // where we are, and the marked item
     order: [], settings: [], items: [], places: [], // what follows from it
   };
@@ -20,8 +20,8 @@
   function rebuild() {
     at.k = L.digitsOf(at.n);
     at.order = L.zorder(at.n);
-    const raster = at.preset === "own" ? at.own : L.namedPermutation(at.preset, at.n);
-    at.settings = at.preset === "none" ? L.straight(at.k) : L.route(L.toSlots(raster, at.n));
+    at.raster = at.raster || (at.preset === "own" ? at.own : L.namedPermutation(at.preset, at.n)); // drawn once
+    at.settings = at.preset === "none" ? L.straight(at.k) : L.route(L.toSlots(at.raster, at.n));
     at.items = L.carry(at.settings, at.order.map((_, p) => p));
     at.places = at.items.map(L.inverse); // places[step][item]: its slot
     at.step = Math.min(at.step, L.states(at.k) - 1);
@@ -34,6 +34,7 @@
 
   function choose(changes) {
     Object.assign(at, changes);
+    if ("n" in changes || "preset" in changes) at.raster = null;
     if ("n" in changes) {
       at.item = null;
       at.step = 0;
@@ -177,7 +178,7 @@
     for (const [x, y] of centres) outline(pen, x - size / 2, y - size / 2, size, ink.mark, 1.5);
   }
 
-  function drawField(canvas, step, field, fill) {
+  function drawField(canvas, field, fill) {
     const { pen, width } = fit(canvas, 1);
     const size = width / at.n;
     for (let slot = 0; slot < at.n * at.n; slot++) {
@@ -372,8 +373,8 @@
     if (at.view === "line") return drawLine(time);
     drawMatrix(time);
     const cone = at.item === null ? null : L.cone(at.k, at.step, at.places[at.step][at.item]);
-    drawField($("inputs"), 0, cone && cone[0], ink.seen);
-    drawField($("outputs"), L.states(at.k) - 1, cone && cone[cone.length - 1], ink.reach);
+    drawField($("inputs"), cone && cone[0], ink.seen);
+    drawField($("outputs"), cone && cone[cone.length - 1], ink.reach);
   }
 
   function buildTimeline() {
@@ -492,7 +493,7 @@
     $("own").hidden = name !== "own";
     $("problem").textContent = "";
     if (name !== "own") return choose({ preset: name });
-    const shown = at.preset === "own" ? at.own : L.namedPermutation(at.preset === "none" ? "transpose" : at.preset, at.n);
+    const shown = at.preset === "none" ? L.namedPermutation("transpose", at.n) : at.raster;
     $("permutation").value = Array.from({ length: at.n }, (_, r) => shown.slice(r * at.n, (r + 1) * at.n).join(" ")).join("\n");
     $("labels").value = at.labels = "raster"; // the numbers that are typed
     refresh();
@@ -532,8 +533,8 @@
   function start() {
     const wish = new URLSearchParams(location.hash.slice(1));
     if (SIZES.includes(Number(wish.get("n")))) at.n = Number(wish.get("n"));
-    if (wish.get("view") in VIEWS) at.view = wish.get("view");
-    if (wish.get("preset") in L.named) at.preset = wish.get("preset");
+    if (Object.hasOwn(VIEWS, wish.get("view"))) at.view = wish.get("view");
+    if (Object.hasOwn(L.named, wish.get("preset"))) at.preset = wish.get("preset");
     segments($("sizes"), "n", SIZES.map((n) => [n, n]), at.n, (n) => {
       stop();
       choose({ n: Number(n) });

@@ -134,8 +134,8 @@
     /* what you type */
     const inputs = CELLS.map((i) => {
       const input = make("input", { inputMode: "numeric", autocomplete: "off", tabIndex: i ? -1 : 0, aria: { label: place(i) } });
-      input.addEventListener("input", () => {
-        const typed = input.value.slice(-1); // a second digit replaces the first
+      input.addEventListener("input", (event) => {
+        const typed = (event.data || input.value).slice(-1); // a second digit replaces the first, wherever it is typed
         if (/[1-9]/.test(typed)) puzzle[i] = Number(typed);
         else if (!typed || /[0. ]/.test(typed)) puzzle[i] = 0;
         else problem.textContent = `a cell holds a digit from 1 to 9; got "${typed}"`;

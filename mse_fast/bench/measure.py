@@ -231,14 +231,18 @@ class Bench:
                 rows.append(self._row(case, contender.name, contender.width(case), skipped=reason))
                 self.known[self._key(contender, case)] = rows[-1]
                 continue
-            gemms = contender.gemms(case)
+            try:
+                gemms, own_run = contender.gemms(case), contender_run(contender, case, self.clock)
+            except ImportError as error:  # an extra that is not installed
+                rows.append(self._row(case, contender.name, contender.width(case), skipped=str(error)))
+                continue
             limit = limits.get(contender.limit)
             if limit is None:
                 run = gemm_limit(gemms, case.mode, self.rate, self.clock)
                 limit = Turns(contender.limit, run, gemms, contender.width(case))
                 limits[contender.limit] = limit
                 limit.take()
-            player = Turns(contender.name, contender_run(contender, case, self.clock), gemms, contender.width(case))
+            player = Turns(contender.name, own_run, gemms, contender.width(case))
             player.peak_mib = peak_of(player.take)
             if contender.compiled:
                 compiling = player.passed

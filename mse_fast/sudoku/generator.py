@@ -13,8 +13,8 @@ ATTEMPTS = 10_000
 def random_solution(rng: np.random.Generator) -> np.ndarray:
     """A complete grid [9, 9].
 
-    The three boxes of the diagonal are filled at random (no rule connects them), the solver completes the grid
-    with its digits renamed at random.
+    The three boxes of the diagonal are filled at random (no rule connects them), random digits are added
+    as long as they leave a solution, and the solver completes the grid.
 
     >>> from mse_ref.tasks.sudoku import is_solution
     >>> is_solution(random_solution(np.random.default_rng(0)))
