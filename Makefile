@@ -5,7 +5,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 INSTALL := $(BIN)/pip install -qq --constraint constraints.txt
 DEPS := pyproject.toml constraints.txt
-USABLE := import pip, sys; sys.exit(sys.version_info < (3, 11))
+RECENT := import sys; sys.exit(sys.version_info < (3, 11))
 
 .PHONY: help train test lint format bench notebooks docs figures results web clean
 
@@ -13,8 +13,8 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s%s\n", $$1, $$2}' Makefile
 
 .venv/.fast: $(DEPS)
-	@$(PY) -c '$(USABLE)' 2>/dev/null || { \
-	  $(PYTHON) -c '$(USABLE)' || { echo "error: $(PYTHON) is not Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }; \
+	@$(PY) -c 'import pip; $(RECENT)' 2>/dev/null || { \
+	  $(PYTHON) -c '$(RECENT)' || { echo "error: $(PYTHON) is not Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }; \
 	  $(PYTHON) -m venv --clear .venv; }
 	@echo "installing PyTorch and the package into .venv (once)"
 	@$(INSTALL) --editable '.[fast]'
