@@ -64,7 +64,7 @@ with torch.no_grad():
 # ## How the cost grows
 #
 # $2k-1$ switch layers of equal cost: $O(n^2 \log n)$. Time per cell grows with the number of layers alone,
-# once the matrix no longer fits into the processor's cache.
+# once the matrix is so large that starting an operation costs little beside it.
 
 # %%
 small = MatrixSE(in_classes=12, out_classes=12, feature_maps=16, blocks=1).eval()
