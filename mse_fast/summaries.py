@@ -16,7 +16,7 @@ from mse_fast.tasks import get_task
 
 Rows = list[dict[str, Any]]
 TELLING = (
-    *("task", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
+    *("task", "model", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
     *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed", "start"),
 )
 
