@@ -96,12 +96,15 @@ def changes(config: dict[str, Any], task: str) -> str:
     'dropout 0.3'
     """
     usual: TrainConfig = load_preset(task)
+    own_sizes = get_task(usual.task).spec.sizes
     told = []
     for name in TELLING:
         default = getattr(usual, name)
         value = config.get(name, default)  # a record older than the setting
         value = tuple(value) if isinstance(value, list) else value
-        if value != (default or get_task(usual.task).spec.sizes if name == "sizes" else default):
+        if name == "sizes":  # none given: the task's own
+            value, default = value or own_sizes, default or own_sizes
+        if value != default:
             told.append(f"{name} {spelled(value)}")
     return ", ".join(told) or "nothing"
 
