@@ -78,6 +78,11 @@ def test_metrics_are_the_authors(xp, authors):
 # Laws of the loss and the metrics that the golden arrays alone would not show
 
 
+def test_a_loss_over_one_class_is_refused():
+    with pytest.raises(ValueError, match="at least 2 classes, got 1"):
+        cross_entropy(np.zeros((2, 1)), np.zeros(2, dtype=int))
+
+
 def test_the_loss_of_the_best_possible_logits_is_zero():
     labels = np.array([[0, 1], [2, 2]])
     smoothed = np.where(labels[..., None] == np.arange(3), 0.9, 0.05)

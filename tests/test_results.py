@@ -153,6 +153,15 @@ def test_a_baseline_is_called_fairly_treated_only_when_time_and_trials_say_so(wr
         assert "</summary> * `0`: lr 0.003; lr 0.001 * `1`: lr 0.003; lr 0.01 </details>" in page
 
 
+def test_a_run_scored_otherwise_is_in_the_training_table_with_all_its_stages(write, tmp_path):
+    (tmp_path / "records").mkdir()
+    other = {"name": "puzzles", "record": record(n4=1.0)["record"], "stages": [{"step": 70, "command": "first"}]}
+    other["stages"][0]["wall_seconds"] = 60.0
+    (tmp_path / "records" / "puzzles.json").write_text(json.dumps(other))
+    rows, _ = write(record(n4=1.0))
+    assert rows["`puzzles`"][0].startswith("`first` (70 steps), then ") and rows["`puzzles`"][2] == "70 + 500"
+
+
 def test_without_a_baseline_there_are_no_terms(write):
     _, out = write(record(n4=1.0))
     assert "On which terms" not in (out / "results.md").read_text()
