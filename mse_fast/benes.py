@@ -8,6 +8,7 @@ k-1 times, ``switch_last``.  Seen from a layout that never moves, its switch lay
 which is how :meth:`BenesBlock.inplace` runs it.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -33,7 +34,10 @@ def schedule(digits: int, first: str = "right") -> list[tuple[str, int]]:
 
 
 class BenesBlock(nn.Module):
-    """One Beneš block with three switch units: ``[B, L, M] -> [B, L, M]`` for ``L = radix**k``, any k >= 1."""
+    """One Beneš block with three switch units: ``[B, L, M] -> [B, L, M]`` for ``L = radix**k``, any k >= 1.
+
+    ``drift`` is a noise of training, the spread of the logarithm of :meth:`draw_drift`.
+    """
 
     def __init__(
         self,
@@ -44,9 +48,12 @@ class BenesBlock(nn.Module):
         last: bool = True,
         first: str = "right",
         checkpointing: bool = False,
+        drift: float = 0.0,
     ):
         super().__init__()
-        self.radix, self.first, self.checkpointing = radix, first, checkpointing
+        if not drift >= 0:
+            raise ValueError(f"drift must be at least 0, got {drift}")
+        self.radix, self.first, self.checkpointing, self.drift = radix, first, checkpointing, drift
         self.switch_forward = Switch(feature_maps, radix, norm, dropout)
         self.switch_reverse = Switch(feature_maps, radix, norm, dropout)
         self.switch_last = Switch(feature_maps, radix, norm, dropout) if last else None
@@ -54,13 +61,25 @@ class BenesBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         digits = digits_of(x.shape[1], self.radix)
         there, back = (shuffle, unshuffle) if self.first == "right" else (unshuffle, shuffle)
+        factors = self.draw_drift(x), self.draw_drift(x)
         for _ in range(digits - 1):
-            x = there(self.layer(self.switch_forward, x), self.radix)
+            x = there(self.layer(self.switch_forward, x, factors[0]), self.radix)
         for _ in range(digits - 1):
-            x = back(self.layer(self.switch_reverse, x), self.radix)
+            x = back(self.layer(self.switch_reverse, x, factors[1]), self.radix)
         return x if self.switch_last is None else self.layer(self.switch_last, x)
 
-    def layer(self, switch: Switch, x: Tensor) -> Tensor:
+    def draw_drift(self, x: Tensor) -> Tensor | None:
+        """A factor near 1 for each instance and feature, in training: by it the feature fades or grows at every layer.
+
+        It changes how much what earlier layers wrote weighs beside what is written now, and that is what a larger
+        matrix changes too, having more layers.
+        """
+        if not (self.training and self.drift):
+            return None
+        return torch.exp(self.drift * torch.randn_like(x[:, :1]))  # [B, 1, M]
+
+    def layer(self, switch: Switch, x: Tensor, factor: Tensor | None = None) -> Tensor:
+        x = x if factor is None else x * factor
         if self.checkpointing and self.training:
             return checkpoint(switch, x, use_reentrant=False)  # keep only the layer's input for the backward pass
         return switch(x)

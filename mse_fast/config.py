@@ -54,6 +54,7 @@ class TrainConfig:
     start: str = option("", "run, or network of the zoo, whose weights to begin with; none: random ones")
     dropout: float = option(0.1, "share of the switch units' inputs dropped in training")
     block_dropout: float = option(0.0, "share of the features dropped between blocks")
+    drift: float = option(0.0, "matrix-se: noise on how fast features fade from layer to layer (try .1)")
     train_steps: int = option(10, "recurrent networks: applications in training")
     test_steps: int = option(30, "recurrent networks: applications in evaluation")
     backprop_steps: int = option(0, "recurrent networks: applications a gradient flows back through; 0: all")
@@ -133,6 +134,7 @@ def check(config: TrainConfig) -> None:
         "stop_stalled": 0,
         "seed": 0,
         "clip": 0,
+        "drift": 0,
         "weight_decay": 0,
     }
     for name, low in at_least.items():

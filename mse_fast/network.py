@@ -138,6 +138,7 @@ class MatrixSE(Pretrained, nn.Module):
     norm: ``"feature"`` (the paper) or ``"position"`` (the authors' code).
     dropout: rate on the input of each switch unit's first matrix.
     block_dropout: rate between Beneš blocks (the paper's image model uses 0.5).
+    drift: how unsure training is about the weight of what earlier layers wrote, see :class:`mse_fast.benes.BenesBlock`.
     flatten: ``"zorder"``, or ``"raster"`` for the paper's ablation.
     checkpointing: recompute the switch layers in the backward pass to save memory.
 
@@ -160,12 +161,13 @@ class MatrixSE(Pretrained, nn.Module):
         block_dropout: float = 0.0,
         flatten: str = "zorder",
         checkpointing: bool = False,
+        drift: float = 0.0,
     ):
         super().__init__()
         self.arguments = own_arguments(locals())
         self.flatten = check_flatten(flatten)
         self.stack = matrix_stack(
-            in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing
+            in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing, drift
         )
         self.readout = None if out_classes is None else Readout(feature_maps, out_classes)
 
@@ -196,12 +198,16 @@ def matrix_stack(
     dropout: float,
     block_dropout: float,
     checkpointing: bool,
+    drift: float = 0.0,
 ) -> BlockStack:
     """The radix-4 blocks of Matrix-SE with their embedding."""
     if norm == "rse":
         raise ValueError("norm must be 'feature' or 'position' for Matrix-SE, got 'rse' (the 1D network's)")
     embed = Embed(in_classes, in_features, feature_maps)
-    benes = [BenesBlock(feature_maps, 4, norm, dropout, checkpointing=checkpointing) for _ in range(max(0, blocks))]
+    benes = [
+        BenesBlock(feature_maps, 4, norm, dropout, checkpointing=checkpointing, drift=drift)
+        for _ in range(max(0, blocks))
+    ]
     return BlockStack(embed, benes, block_dropout=block_dropout)
 
 
