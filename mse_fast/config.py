@@ -69,7 +69,9 @@ class TrainConfig:
 
     # the optimiser
     steps: int = option(3000, "training steps; may be raised later to continue a finished run")
-    optimizer: Literal["adamw", "radam-authors"] = option("adamw", "adamw, or the authors' own RAdam")
+    optimizer: Literal["adamw", "muon", "radam-authors"] = option(
+        "adamw", "adamw; muon: orthogonal steps for the matrices; or the authors' own RAdam"
+    )
     lr: float = option(3e-3, "peak learning rate")
     warmup: int = option(200, "steps of linear warm-up")
     schedule: Literal["linear", "cosine", "constant"] = option("linear", "after warm-up, down to 0 (or constant)")

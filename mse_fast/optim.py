@@ -1,4 +1,4 @@
-"""The authors' RAdam and its schedule, and the rule for what weight decay touches."""
+"""The authors' RAdam and its schedule, Muon, and the rules for what decays and what is made orthogonal."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -32,19 +32,122 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     0.1 [[3, 4]]
     0.0 [[5, 4], [3]]
     """
-    embeddings = {id(module.weight) for module in model.modules() if _embeds_tokens(module)}
-    decayed: list[nn.Parameter] = []
-    spared: list[nn.Parameter] = []
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            matrix = parameter.ndim > 1 and id(parameter) not in embeddings
-            (decayed if matrix else spared).append(parameter)
+    decayed, spared = matrices_and_rest(model)
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": spared, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
 
 
+def matrices_and_rest(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The weights a network trains: matrices, and vectors with the embeddings of tokens."""
+    embeddings = {id(module.weight) for module in model.modules() if _embeds_tokens(module)}
+    matrices: list[nn.Parameter] = []
+    rest: list[nn.Parameter] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            matrix = parameter.ndim > 1 and id(parameter) not in embeddings
+            (matrices if matrix else rest).append(parameter)
+    return matrices, rest
+
+
 def _embeds_tokens(module: nn.Module) -> bool:
     return isinstance(module, nn.Embedding) or (isinstance(module, Embed) and module.tokens)
+
+
+def muon_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """The groups of `decay_groups`, with the matrices between embedding and readout in one of their own, for `Muon`.
+
+    >>> model = nn.ModuleDict({"hidden": nn.Linear(4, 3), "readout": nn.Linear(3, 2)})
+    >>> for group in muon_groups(model, 0.1):
+    ...     print(group["orthogonal"], group["weight_decay"], [list(parameter.shape) for parameter in group["params"]])
+    True 0.1 [[3, 4]]
+    False 0.1 [[2, 3]]
+    False 0.0 [[3], [2]]
+    """
+    matrices, rest = matrices_and_rest(model)
+    ends = {id(value) for name, value in model.named_parameters() if {"embed", "readout"} & set(name.split("."))}
+    inside, outside = ([p for p in matrices if (id(p) in ends) == end] for end in (False, True))
+    groups = [
+        {"params": inside, "weight_decay": weight_decay, "orthogonal": True},
+        {"params": outside, "weight_decay": weight_decay, "orthogonal": False},
+        {"params": rest, "weight_decay": 0.0, "orthogonal": False},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon for the matrices inside a network, AdamW for everything else.
+
+    The step of a matrix is its momentum made orthogonal: all directions of it are as long, the rare ones too (Jordan
+    et al., 2024, https://kellerjordan.github.io/posts/muon). Its length is that of AdamW's steps, so the same learning
+    rate serves both (Liu et al., 2025, https://arxiv.org/abs/2502.16982). ``torch.optim.Muon`` leaves the vectors to a
+    second optimiser and multiplies in bfloat16, which few CPUs do well.
+
+    >>> weight = nn.Parameter(torch.zeros(2, 2))
+    >>> optimizer = Muon([{"params": [weight], "orthogonal": True}], lr=1.0)
+    >>> weight.grad = torch.tensor([[3.0, 0.0], [0.0, 0.1]])
+    >>> optimizer.step()
+    >>> bool((weight.diagonal() < -0.15).all())  # both directions move alike
+    True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 3e-3,
+        betas: tuple[float, float] = (0.9, 0.95),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.95,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
+        super().__init__(params, defaults | {"orthogonal": False})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            update = self._orthogonal if group["orthogonal"] else self._adam
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+                    parameter.sub_(group["lr"] * update(parameter, parameter.grad, group))
+        return loss
+
+    def _orthogonal(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+        momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
+        momentum.lerp_(gradient, 1.0 - group["momentum"])
+        matrix = gradient.lerp(momentum, group["momentum"]).flatten(1)  # Nesterov's; a convolution as [out, in * h * w]
+        return 0.2 * math.sqrt(max(matrix.shape)) * orthogonalise(matrix).view_as(parameter)
+
+    def _adam(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+        state = self.state[parameter]
+        if not state:
+            state["step"], state["mean"], state["square"] = 0, torch.zeros_like(parameter), torch.zeros_like(parameter)
+        state["step"] += 1
+        for name, value, beta in zip(("mean", "square"), (gradient, gradient * gradient), group["betas"], strict=True):
+            state[name].lerp_(value, 1.0 - beta)
+        unbias1, unbias2 = (1.0 - beta ** state["step"] for beta in group["betas"])
+        return state["mean"] / unbias1 / ((state["square"] / unbias2).sqrt() + group["eps"])
+
+
+def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
+    """The matrix with all its singular values near 1, between .7 and 1.2, unless they were tiny beside its norm.
+
+    A Newton-Schulz iteration whose polynomial raises small values fast (Jordan et al., 2024).
+
+    >>> values = torch.linalg.svdvals(orthogonalise(torch.diag(torch.tensor([5.0, 1.0, 0.1]))))
+    >>> bool((values > 0.65).all() and (values < 1.25).all())
+    True
+    """
+    wide = matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
+    wide = wide / (wide.norm() + 1e-7)
+    for _ in range(rounds):
+        square = wide @ wide.mT
+        wide = 3.4445 * wide + (-4.7750 * square + 2.0315 * square @ square) @ wide
+    return wide.mT if matrix.shape[0] > matrix.shape[1] else wide
 
 
 class RAdamAuthors(torch.optim.Optimizer):

@@ -38,7 +38,7 @@ from mse_fast.config import TrainConfig, UsageError, fail, parse, with_sizes
 from mse_fast.hub import save_network
 from mse_fast.losses import cross_entropy
 from mse_fast.models import begin_with, build_model
-from mse_fast.optim import RAdamAuthors, decay_groups
+from mse_fast.optim import Muon, RAdamAuthors, decay_groups, muon_groups
 from mse_fast.plots import learning_curve
 from mse_fast.record import command, start_record
 from mse_fast.report import Reporter, summary
@@ -89,8 +89,9 @@ def learning_rate(config: TrainConfig, step: int) -> float:
 
 def make_optimizer(config: TrainConfig, model: nn.Module) -> torch.optim.Optimizer:
     """Decay acts on matrices, not on embeddings and vectors (biases, residual scales)."""
-    make = {"adamw": torch.optim.AdamW, "radam-authors": RAdamAuthors}[config.optimizer]
-    return make(decay_groups(model, config.weight_decay), lr=config.lr, betas=tuple(config.betas))
+    make = {"adamw": torch.optim.AdamW, "muon": Muon, "radam-authors": RAdamAuthors}[config.optimizer]
+    groups = muon_groups if make is Muon else decay_groups
+    return make(groups(model, config.weight_decay), lr=config.lr, betas=tuple(config.betas))
 
 
 def make_loss(config: TrainConfig, task: Any):

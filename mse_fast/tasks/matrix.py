@@ -83,8 +83,29 @@ class Squaring(Task):
         self.check_request(batch, n)
         side = random_sides(batch, n, generator)
         inside = corner(side, side, n)
-        bits = torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device) * inside
+        bits = self.bits(batch, n, generator) * inside
         return (bits + 1) * inside, (count_paths(bits) % 2 + 1) * inside
+
+    def bits(self, batch: int, n: int, generator: Generator) -> Tensor:
+        """Fair coins, [B, n, n]."""
+        return torch.randint(0, 2, (batch, n, n), generator=generator, device=generator.device)
+
+
+class SparseSquaring(Squaring):
+    """The same task, but training sees matrices of every share of ones up to one half.
+
+    A bit of the answer is the parity of n products. With fair coins a product is 1 in a quarter of all cases, and
+    the answer agrees with any single product hardly more often than by chance: their correlation falls as 2**-n, and
+    no gradient shows which cells belong together. In a matrix of few ones most sums have one term or none, and it does.
+    """
+
+    def bits(self, batch: int, n: int, generator: Generator) -> Tensor:
+        if not self.training:
+            return super().bits(batch, n, generator)
+        share, drawn = (
+            torch.rand(shape, generator=generator, device=generator.device) for shape in ((batch, 1, 1), (batch, n, n))
+        )
+        return (drawn < share / 2).long()
 
 
 def random_rectangles(batch: int, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
