@@ -99,6 +99,10 @@ class Muon(torch.optim.Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.95,
     ) -> None:
+        if not (lr >= 0 and weight_decay >= 0):
+            raise ValueError(f"lr and weight_decay must not be negative: got lr={lr}, weight_decay={weight_decay}")
+        if not all(0 <= share < 1 for share in (*betas, momentum)):
+            raise ValueError(f"betas and momentum must be in [0, 1): got betas={betas}, momentum={momentum}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults | {"orthogonal": False})
 

@@ -1,4 +1,4 @@
-"""The authors' RAdam: the golden trajectory, its laws, its checkpoints, and what decays."""
+"""The authors' RAdam: the golden trajectory, its laws, its checkpoints; Muon; and what decays."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from mse_fast import MatrixSE, MatrixSERecurrent
-from mse_fast.optim import RAdamAuthors, decay_groups, rectifier, warmup_linear
+from mse_fast.optim import Muon, RAdamAuthors, decay_groups, muon_groups, orthogonalise, rectifier, warmup_linear
 
 GOLDEN = np.load(Path(__file__).parent / "golden" / "authors.npz")
 STEPS = len(GOLDEN["radam/grads"])
@@ -170,3 +170,68 @@ def test_frozen_parameters_and_empty_groups_are_left_out():
 def test_bad_options_are_named(options, told):
     with pytest.raises(ValueError, match=told):
         RAdamAuthors([nn.Parameter(torch.zeros(1))], **options)
+
+
+# --- Muon ---
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
+def test_an_orthogonalised_matrix_keeps_its_directions_and_evens_out_their_lengths(shape):
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    made = orthogonalise(1e4 * matrix)
+    lengths = torch.linalg.svdvals(made)
+    assert lengths.min() > 0.6 and lengths.max() < 1.3
+    left, _, right = torch.linalg.svd(matrix, full_matrices=False)
+    turned = left.mT @ made @ right.mT  # diagonal, if the directions are those of the matrix
+    assert_allclose(turned - turned.diagonal().diag(), 0, atol=1e-9)
+
+
+def test_what_is_no_matrix_inside_takes_the_steps_of_adamw():
+    ours, theirs = (nn.Parameter(torch.linspace(-1, 1, 6).view(2, 3)) for _ in range(2))
+    settings = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
+    pair = [(Muon([ours], **settings), ours), (torch.optim.AdamW([theirs], **settings), theirs)]
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(20):
+        gradient = torch.randn(2, 3, generator=generator)
+        for optimizer, weight in pair:
+            weight.grad = gradient.clone()
+            optimizer.step()
+    assert_allclose(ours.detach(), theirs.detach(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (16, 48), (6, 4, 3, 3)])
+def test_a_step_of_a_matrix_is_as_long_as_one_of_adamw_whatever_the_gradient(shape):
+    for scale in (1e-4, 1e4):
+        weight = nn.Parameter(torch.zeros(shape))
+        optimizer = Muon([{"params": [weight], "orthogonal": True}], lr=1.0)
+        weight.grad = scale * torch.randn(shape, generator=torch.Generator().manual_seed(2))
+        optimizer.step()
+        assert 0.14 < weight.square().mean().sqrt() < 0.26  # AdamW's is 0.2 on average
+
+
+def test_momentum_carries_a_matrix_on_and_decay_shrinks_it():
+    weight = nn.Parameter(torch.eye(2))
+    optimizer = Muon([{"params": [weight], "orthogonal": True}], lr=0.1, weight_decay=0.5)
+    weight.grad = torch.eye(2)
+    optimizer.step()
+    after_one = weight.detach().clone()
+    weight.grad = torch.zeros(2, 2)
+    optimizer.step()
+    assert (after_one.diagonal() < 0.95).all()  # 0.95 is the decay alone
+    assert (weight.diagonal() < 0.95 * after_one.diagonal()).all()
+
+
+def test_only_matrices_between_embedding_and_readout_are_made_orthogonal():
+    model = MatrixSE(in_features=5, out_classes=3, feature_maps=4, blocks=1)
+    inside, ends, rest = muon_groups(model, 0.1)
+    assert [group["orthogonal"] for group in (inside, ends, rest)] == [True, False, False]
+    assert [group["weight_decay"] for group in (inside, ends, rest)] == [0.1, 0.1, 0.0]
+    assert {name.split(".")[-1] for name in names_in(model, inside)} == {"Z", "W"}
+    assert names_in(model, ends) == {"stack.embed.weight", "readout.weight"}
+    assert len(names_in(model, inside) | names_in(model, ends) | names_in(model, rest)) == len([*model.parameters()])
+
+
+def test_muon_names_bad_options():
+    for options in ({"lr": -1.0}, {"betas": (0.9, 1.0)}, {"momentum": 1.0}, {"weight_decay": -1.0}):
+        with pytest.raises(ValueError, match=str(*options)):
+            Muon([nn.Parameter(torch.zeros(1))], **options)

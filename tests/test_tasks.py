@@ -156,6 +156,38 @@ def test_wide_xor_trains_on_all_distances_alike_and_is_evaluated_on_the_papers()
     assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
 
 
+def trained_and_evaluated(name, usual, n, count):
+    """Instances as training draws them; checks their labels, and that an evaluation draws those of the usual task."""
+    task = get_task(name)
+    task.stage(None)
+    for own, other in zip(
+        *(t.sample(5, n, torch.Generator().manual_seed(4)) for t in (task, get_task(usual))), strict=True
+    ):
+        assert torch.equal(own, other)
+    task.stage(0.5)
+    tokens, labels = (part.numpy() for part in task.sample(count, n, torch.Generator().manual_seed(3)))
+    for instance, answer in zip(tokens[:100], labels[:100], strict=True):
+        assert_array_equal(answer, label(usual, instance))
+    return tokens, labels
+
+
+def test_sparse_squaring_trains_on_every_share_of_ones_up_to_one_half_and_is_evaluated_on_fair_coins():
+    tokens, _ = trained_and_evaluated("squaring-sparse", "squaring", 32, 2000)
+    large = tokens[(tokens != 0).sum((1, 2)) > 400]
+    share = (large == 2).sum((1, 2)) / (large != 0).sum((1, 2))
+    assert stats.kstest(2 * share, "uniform").statistic < 0.06  # the shares are drawn evenly; the ones add noise
+
+
+def test_close_components_train_on_labels_between_two_random_bounds_and_are_evaluated_on_all():
+    tokens, labels = trained_and_evaluated("components-close", "components", 16, 2000)
+    usual, _ = draw("fast", "components", 16, 2000)
+    for cells, close in ((tokens, True), (usual, False)):
+        span = [np.ptp(instance[instance > 1]) for instance in cells]
+        assert (np.mean(np.array(span) < 33) > 0.4) == close  # 5 of 9 pairs of bounds lie less than a third apart
+    assert tokens.max() == 99 and labels[labels > 1].min() == 2
+    assert np.median(labels[labels > 1]) > 20 > np.median(draw("fast", "components", 16, 2000)[1][usual > 1])
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

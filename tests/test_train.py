@@ -1,5 +1,6 @@
 """What a training step computes, and what a run does with it."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -289,6 +290,17 @@ def test_the_authors_optimiser_can_be_chosen():
     for _ in range(40):
         run.train_step(False)
     assert type(run.optimizer).__name__ == "RAdamAuthors" and run.evaluate()["loss"] < 0.98 * before
+
+
+def test_muon_can_be_chosen_and_goes_on_from_its_state_bit_for_bit():
+    run, resumed = trainer(optimizer="muon", lr=1e-2, steps=40), trainer(optimizer="muon", lr=1e-2, steps=40)
+    before = run.evaluate()["loss"]
+    for _ in range(15):
+        run.train_step(False)
+    resumed.restore(*copy.deepcopy(run.state()))
+    for _ in range(25):
+        assert run.train_step(False)[0]["loss"] == resumed.train_step(False)[0]["loss"]
+    assert type(run.optimizer).__name__ == "Muon" and run.evaluate()["loss"] < 0.98 * before
 
 
 def test_a_run_leaves_a_complete_record(tmp_path, capsys):

@@ -48,7 +48,7 @@ class CloseComponents(Components):
     """The same task, but training draws the labels of a graph from an interval of its own.
 
     The lowest of many labels is nearly always a very low one, and rarely close to the next. With labels between two
-    random bounds, the answer may be any label in a graph of any size, and labels that are hard to tell apart meet often.
+    random bounds, the answer may be any label in a graph of any size, and labels hard to tell apart meet often.
     """
 
     def labels(self, batch: int, n: int, generator: Generator) -> Tensor:
