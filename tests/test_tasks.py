@@ -178,16 +178,6 @@ def test_sparse_squaring_trains_on_every_share_of_ones_up_to_one_half_and_is_eva
     assert stats.kstest(2 * share, "uniform").statistic < 0.06  # the shares are drawn evenly; the ones add noise
 
 
-def test_close_components_train_on_labels_between_two_random_bounds_and_are_evaluated_on_all():
-    tokens, labels = trained_and_evaluated("components-close", "components", 16, 2000)
-    usual, _ = draw("fast", "components", 16, 2000)
-    for cells, close in ((tokens, True), (usual, False)):
-        span = [np.ptp(instance[instance > 1]) for instance in cells]
-        assert (np.mean(np.array(span) < 33) > 0.4) == close  # 5 of 9 pairs of bounds lie less than a third apart
-    assert tokens.max() == 99 and labels[labels > 1].min() == 2
-    assert np.median(labels[labels > 1]) > 20 > np.median(draw("fast", "components", 16, 2000)[1][usual > 1])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

@@ -32,31 +32,13 @@ class Components(Task):
         size = torch.zeros_like(component).scatter_add_(1, component, exists.long())  # [B, n] by component
         edge = tree_edges(parent)
         edge |= extra_edges(edge, component, size, generator)
-        weights = mirror(self.labels(batch, n, generator)).where(edge, HIGHEST + 1)
+        weights = torch.randint(LOWEST, HIGHEST + 1, edge.shape, generator=generator, device=v.device)
+        weights = mirror(weights).where(edge, HIGHEST + 1)
         lowest = torch.full_like(component, HIGHEST + 1)
         lowest.scatter_reduce_(1, component, weights.amin(2), "amin")  # [B, n] by component
         answer = lowest.gather(1, component)[:, :, None].expand_as(edge)
         inside = corner(v, v, n)
         return weights.where(edge, NO_LABEL) * inside, answer.where(edge, NO_LABEL) * inside
-
-    def labels(self, batch: int, n: int, generator: Generator) -> Tensor:
-        """A label for every pair of vertices, all equally likely, [B, n, n]."""
-        return torch.randint(LOWEST, HIGHEST + 1, (batch, n, n), generator=generator, device=generator.device)
-
-
-class CloseComponents(Components):
-    """The same task, but training draws the labels of a graph from an interval of its own.
-
-    The lowest of many labels is nearly always a very low one, and rarely close to the next. With labels between two
-    random bounds, the answer may be any label in a graph of any size, and labels hard to tell apart meet often.
-    """
-
-    def labels(self, batch: int, n: int, generator: Generator) -> Tensor:
-        if not self.training:
-            return super().labels(batch, n, generator)
-        bounds = torch.randint(LOWEST, HIGHEST + 1, (2, batch, 1, 1), generator=generator, device=generator.device)
-        low, high = bounds.aminmax(dim=0)
-        return low + integers_below((high + 1 - low).expand(batch, n, n), generator)
 
 
 class Triangles(Task):
