@@ -77,28 +77,26 @@ ax.spines[["top", "right"]].set_visible(False)
 # %% [markdown]
 # ## Where is it wrong?
 #
-# Squaring is the task the zoo knows least: every bit of the answer is the parity of a whole row times a whole column.
+# Squaring is the task that generalizes least: every bit of the answer is the parity of a whole row times a whole column.
 # An accuracy hides how it fails. A map shows it: how often is each cell right, over many full matrices?
 
-# %% alt="Accuracy by cell at 16×16 and 32×32: 8×8 blocks on the diagonal are right, of the rest some and none."
+# %% alt="Accuracy by cell: at 32×32 high all over, with few cells standing out; at 64×64 one half all over."
 net = MatrixSE.from_pretrained("squaring")
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
-for ax, side in zip(axes, (16, 32), strict=True):
-    bits = torch.randint(0, 2, (64, side, side), generator=torch.Generator().manual_seed(7))
+for ax, side in zip(axes, (32, 64), strict=True):
+    bits = torch.randint(0, 2, (32, side, side), generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
-        answer = net(bits + 1).argmax(-1)  # symbols: 0 is padding, 1 and 2 are the bits 0 and 1
+        answer = torch.cat([net(part + 1).argmax(-1) for part in bits.split(8)])  # 0 is padding, 1 and 2 are the bits
     right = (answer == bits @ bits % 2 + 1).float().mean(0)  # [side, side]
     picture = ax.imshow(right, vmin=0.5, vmax=1, cmap="cividis")
     ax.set(title=f"{side}×{side}: {right.mean():.2f} of the cells", xlabel="column", ylabel="row")
 fig.colorbar(picture, ax=axes, label="share of matrices with this cell right")
 
 # %% [markdown]
-# On the diagonal the network adds up products over the *whole* side, further than it is right anywhere else. A
-# cell in block (I, I) needs row block (I, K) next to column block (K, I) for every K, and those are mirror
-# images: one transpose brings all of them together. A cell in block (I, J) needs (I, K) next to (K, J), another
-# pairing for every J, and so as many copies of everything on the way as there are blocks in a row. At 16×16 the
-# network is learning that piece by piece; at 32×32, 48 features a cell have had no training for it, or have no
-# room.
+# The network knows 32×32 all over, and of 64×64 nothing: a coin in every cell. It is not a matter of practice alone. A cell of
+# the square adds up $n$ products. Twice the side means twice as many of them for every cell, but only one layer more in
+# each half of a block, with the same number of features: what is learned at one size has no room at the next. A transpose
+# asks for one move a cell at every size.
 
 # %% [markdown]
 # ## Why can it work at all?
