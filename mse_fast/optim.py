@@ -74,7 +74,26 @@ def muon_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     return [group for group in groups if group["params"]]
 
 
-class Muon(torch.optim.Optimizer):
+class OneByOne(torch.optim.Optimizer):
+    """An optimiser that looks at one parameter at a time: a subclass says how by ``_update``."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+        return loss
+
+    def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
+        raise TypeError(f"{type(self).__name__} does not say how to update a parameter")
+
+
+class Muon(OneByOne):
     """Muon for the matrices inside a network, AdamW for everything else.
 
     The step of a matrix is its momentum made orthogonal: all directions of it are as long, the rare ones too (Jordan
@@ -106,25 +125,16 @@ class Muon(torch.optim.Optimizer):
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults | {"orthogonal": False})
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            update = self._orthogonal if group["orthogonal"] else self._adam
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
-                    parameter.sub_(group["lr"] * update(parameter, parameter.grad, group))
-        return loss
+    def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
+        way = self._orthogonal if group["orthogonal"] else self._adam
+        parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+        parameter.sub_(group["lr"] * way(parameter, gradient, group))
 
     def _orthogonal(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
         momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
         momentum.lerp_(gradient, 1.0 - group["momentum"])
         matrix = gradient.lerp(momentum, group["momentum"]).flatten(1)  # Nesterov's; a convolution as [out, in * h * w]
-        return 0.2 * math.sqrt(max(matrix.shape)) * orthogonalise(matrix).view_as(parameter)
+        return 0.2 * math.sqrt(max(matrix.shape)) * orthogonalise(matrix).reshape(parameter.shape)
 
     def _adam(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
         state = self.state[parameter]
@@ -154,7 +164,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return wide.mT if matrix.shape[0] > matrix.shape[1] else wide
 
 
-class RAdamAuthors(torch.optim.Optimizer):
+class RAdamAuthors(OneByOne):
     """The RAdam of the authors' released code, which differs from the published one in three ways.
 
     The momentum is one of *normalised* gradients; each tensor's gradient is clipped at ``clip`` times the
@@ -198,18 +208,6 @@ class RAdamAuthors(torch.optim.Optimizer):
             "clip_floor": clip_floor,
         }
         super().__init__(params, defaults)
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
-        return loss
 
     def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]

@@ -199,7 +199,7 @@ def test_what_is_no_matrix_inside_takes_the_steps_of_adamw():
     assert_allclose(ours.detach(), theirs.detach(), rtol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(16, 16), (16, 48), (6, 4, 3, 3)])
+@pytest.mark.parametrize("shape", [(16, 16), (16, 48), (6, 4, 3, 3), (40, 2, 3, 3)])
 def test_a_step_of_a_matrix_is_as_long_as_one_of_adamw_whatever_the_gradient(shape):
     for scale in (1e-4, 1e4):
         weight = nn.Parameter(torch.zeros(shape))
