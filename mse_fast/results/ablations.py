@@ -12,7 +12,7 @@ from mse_fast.results.tables import csv_text
 from mse_fast.summaries import TELLING, spelled, table
 
 HEADINGS = {"flatten": "Flattening", "width": "Feature maps", "blocks": "Blocks"}
-HEADINGS |= {"amp": "Precision of the products", "decay": "Weight decay", "optimizer": "Optimiser and share of ones"}
+HEADINGS |= {"amp": "Precision of the products", "decay": "Weight decay"}
 HEADINGS |= {"norm": "What the norm averages over", "dropout": "Dropout and smoothing"}
 
 
