@@ -45,6 +45,8 @@ def to_reference(module: Network) -> Params:
         params["readout"] = linear_to_reference(module.readout.readout)
     elif module.readout is not None:
         params["readout"] = linear_to_reference(module.readout)
+    if isinstance(module, MatrixSE) and module.skip is not None:
+        params["skip"] = array(module.skip.weight)
     return params
 
 
@@ -77,7 +79,7 @@ def from_reference(
     elif "head" in params:
         module = MatrixSERecurrent(**sizes, norm=norm, flatten=flatten, **options)
     else:
-        module = MatrixSE(**sizes, norm=norm, flatten=flatten, **options)
+        module = MatrixSE(**sizes, norm=norm, flatten=flatten, skip="skip" in params, **options)
     module.to(torch.from_numpy(np.asarray(params["embedding"])).dtype)
     with torch.no_grad():
         fill(module.stack.embed.weight, params["embedding"])
@@ -91,6 +93,8 @@ def from_reference(
             fill_linear(module.readout.readout, params["readout"])
         elif module.readout is not None:
             fill_linear(module.readout, params["readout"])
+        if isinstance(module, MatrixSE) and module.skip is not None:
+            fill(module.skip.weight, params["skip"])
     return module.eval()
 
 
@@ -111,7 +115,7 @@ def from_authors(arrays: Mapping[str, np.ndarray], prefix: str) -> Network:
 def to_authors(module: Network, prefix: str) -> dict[str, np.ndarray]:
     """The inverse of :func:`from_authors`: a flat dict of arrays under the authors' names.
 
-    It refuses networks that the authors' code cannot have: another norm than theirs, or the paper's 1D layout.
+    It refuses networks that the authors' code cannot have: another norm than theirs, a skip, or the paper's 1D layout.
     """
     params, flat = to_reference(module), {}
     if isinstance(module, ShuffleExchange):
@@ -126,6 +130,8 @@ def to_authors(module: Network, prefix: str) -> dict[str, np.ndarray]:
         return flat
     if module.config["norm"] != "position":
         raise ValueError(f"the authors' network has norm='position', this one {module.config['norm']!r}")
+    if "skip" in params:
+        raise ValueError("the authors' network has no skip, this one does")
     flat[f"{prefix}/embedding"] = params["embedding"]
     for i, block in enumerate(params["blocks"]):
         for ours, theirs in (("forward", "forward"), ("reverse", "reverse"), ("last", "middle")):

@@ -134,9 +134,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} is not a whole safetensors file ({error}); save or copy it again") from error
 
 
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Fill a module from a safetensors file; names and shapes must agree exactly."""
-    tensors, own = read_weights(path), module.state_dict()
+def load_weights(module: nn.Module, path: Path, optional: tuple[str, ...] = ()) -> None:
+    """Fill a module from a safetensors file; names and shapes must agree exactly, but ``optional`` ones may be missing."""
+    own = module.state_dict()
+    tensors = {name: own[name] for name in optional if name in own} | read_weights(path)
     missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
     if missing or extra:
         raise ValueError(f"{path} does not fit its config: missing {missing or 'none'}, unexpected {extra or 'none'}")

@@ -56,10 +56,10 @@ def find_folder(name: str) -> Path:
 
 
 def begin_with(model: nn.Module, name: str) -> None:
-    """Give a network the weights of a run or of the zoo; both must have the same shape."""
+    """Give a network the weights of a run or of the zoo; both must have the same shape, but the skip may be new."""
     folder = find_folder(name)
     try:
-        load_weights(model, folder / "model.safetensors")
+        load_weights(model, folder / "model.safetensors", optional=("skip.weight",))
     except ValueError as error:
         raise UsageError(f"cannot start from {name}: {error}") from None
 

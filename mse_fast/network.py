@@ -141,6 +141,8 @@ class MatrixSE(Pretrained, nn.Module):
     drift: how unsure training is about the weight of what earlier layers wrote, see :class:`mse_fast.benes.BenesBlock`.
     flatten: ``"zorder"``, or ``"raster"`` for the paper's ablation.
     checkpointing: recompute the switch layers in the backward pass to save memory.
+    skip: add what a cell's own input says about its output to the logits, by a linear map of its own; for outputs
+        that lie where their inputs do. Without it a cell has to be carried through all layers to be seen at the end.
 
     Any H×W is accepted: the matrix is padded at the bottom and right to a square of side 2^k with token 0 (zero
     features), and the result is cropped.
@@ -162,6 +164,7 @@ class MatrixSE(Pretrained, nn.Module):
         flatten: str = "zorder",
         checkpointing: bool = False,
         drift: float = 0.0,
+        skip: bool = False,
     ):
         super().__init__()
         self.arguments = own_arguments(locals())
@@ -170,16 +173,23 @@ class MatrixSE(Pretrained, nn.Module):
             in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing, drift
         )
         self.readout = None if out_classes is None else Readout(feature_maps, out_classes)
+        if skip and out_classes is None:
+            raise ValueError("skip adds to the logits, so it needs out_classes, got None")
+        self.skip = Embed(in_classes, in_features, out_classes) if skip and out_classes else None
+        if self.skip is not None:
+            nn.init.zeros_(self.skip.weight)
 
     def forward(self, x: Tensor, chunk: int | None = None) -> Tensor:
         """Logits ``[B, H, W, out_classes]`` of tokens ``[B, H, W]`` or features ``[B, H, W, C]``.
 
         ``chunk`` sets how many groups inference works on at a time; the default fits the cache.
         """
-        x, n, (H, W) = to_sequence(x, self.stack.embed, self.flatten)  # [B, L] or [B, L, C]
-        x = self.stack(self.stack.embed(x), chunk)  # [B, L, M]
+        cells, n, (H, W) = to_sequence(x, self.stack.embed, self.flatten)  # [B, L] or [B, L, C]
+        x = self.stack(self.stack.embed(cells), chunk)  # [B, L, M]
         if self.readout is not None:
             x = self.readout(x)  # [B, L, out_classes]
+        if self.skip is not None:
+            x = x + self.skip(cells)
         return unflatten(x, n, self.flatten)[:, :H, :W]  # [B, H, W, out_classes]
 
 

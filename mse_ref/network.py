@@ -3,6 +3,8 @@
 ::
 
     tokens [B,n,n] -> embed [B,n,n,m] -> Z-order [B,L,m] -> Benes blocks -> Z-order^-1 [B,n,n,m] -> readout
+
+With ``params["skip"]``, which the paper does not have, each cell's own token adds logits of its own at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def matrix_se(params: Params, tokens: Array, *, norm: str = "feature", flatten: 
     x = to_sequence(x, flatten)  # [B, L, M]
     x = benes_blocks(params, x, norm=norm)
     x = to_matrix(x, flatten)  # [B, n, n, M]
-    return readout(params["readout"], x)  # [B, n, n, classes]
+    logits = readout(params["readout"], x)  # [B, n, n, classes]
+    return logits + embed(params["skip"], tokens) if "skip" in params else logits
 
 
 def embed(embedding: Array, tokens: Array) -> Array:

@@ -7,6 +7,7 @@ Parameters are a plain nested dict of arrays; kernels are stored ``[in, out]`` a
      "readout": {"kernel": [m, C], "bias": [C]}}
     U = {"Z": [4m, 8m], "W": [8m, 4m], "b": [4m], "s": [4m]}
 
+    skip: also "skip": [V, C], what a cell's own token adds to its logits
     recurrent: also "head": {"kernel": [m, m], "bias": [m]}
     1D: units of 2m/4m, no "last" in the blocks; the released code adds "offset" [4m] and one "last" for all
 """
@@ -75,6 +76,7 @@ def init_matrix_se(
     feature_maps: int = 96,
     blocks: int = 2,
     recurrent: bool = False,
+    skip: bool = False,
 ) -> Params:
     """Initial parameters of a Matrix-SE network, float64.
 
@@ -83,6 +85,7 @@ def init_matrix_se(
     3545868
 
     :param recurrent: add the ``"head"`` of :func:`mse_ref.matrix_se_recurrent`.
+    :param skip: add a table of logits for each cell's own token, zero at the start.
     """
     m = feature_maps
     sizes = {"in_classes": in_classes, "out_classes": out_classes, "feature_maps": m, "blocks": blocks}
@@ -96,6 +99,8 @@ def init_matrix_se(
     if recurrent:
         params["head"] = init_linear(rng, m, m)
     params["readout"] = init_linear(rng, m, out_classes)
+    if skip:
+        params["skip"] = np.zeros((in_classes, out_classes))
     return params
 
 
@@ -145,7 +150,7 @@ def check_params(params: Params, *, radix: int = 4) -> None:
     if not _find(params, "blocks"):
         raise ValueError(f"params['blocks'] must hold at least one Benes block; {_FIX}")
     if two_d:
-        m = _check_shape(params, ("embedding",), (None, None))[1]
+        alphabet, m = _check_shape(params, ("embedding",), (None, None))
     else:
         m = _check_shape(params, ("blocks", 0, "forward", "s"), (None,))[0] // 2
     units: list[tuple] = [("blocks", i, name) for i in range(len(params["blocks"])) for name in ("forward", "reverse")]
@@ -162,6 +167,8 @@ def check_params(params: Params, *, radix: int = 4) -> None:
     if two_d:
         classes = _check_shape(params, ("readout", "kernel"), (m, None))[1]
         _check_shape(params, ("readout", "bias"), (classes,))
+        if "skip" in params:
+            _check_shape(params, ("skip",), (alphabet, classes))
     if "head" in params:
         _check_shape(params, ("head", "kernel"), (m, m))
         _check_shape(params, ("head", "bias"), (m,))
