@@ -51,7 +51,9 @@ class TrainConfig:
     blocks: int = option(2, "number of Benes blocks b")
     norm: Literal["feature", "position"] = option("feature", "what RMSNorm averages over")
     flatten: Literal["zorder", "raster"] = option("zorder", "how the matrix becomes a sequence")
-    skip: bool = option(False, "matrix-se: each cell's own input adds to its logits, for outputs that lie where inputs do")
+    skip: bool = option(
+        False, "matrix-se: each cell's own input adds to its logits, for outputs that lie where inputs do"
+    )
     start: str = option("", "run, or network of the zoo, whose weights to begin with; none: random ones")
     dropout: float = option(0.1, "share of the switch units' inputs dropped in training")
     block_dropout: float = option(0.0, "share of the features dropped between blocks")

@@ -64,7 +64,9 @@ def muon_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     False 0.0 [[3], [2]]
     """
     matrices, rest = matrices_and_rest(model)
-    ends = {id(value) for name, value in model.named_parameters() if {"embed", "readout", "skip"} & set(name.split("."))}
+    ends = {
+        id(value) for name, value in model.named_parameters() if {"embed", "readout", "skip"} & set(name.split("."))
+    }
     inside, outside = ([p for p in matrices if (id(p) in ends) == end] for end in (False, True))
     groups = [
         {"params": inside, "weight_decay": weight_decay, "orthogonal": True},

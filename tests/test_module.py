@@ -135,6 +135,18 @@ def test_dropout_between_blocks_acts_in_training_only():
     assert not torch.equal(net(TOKENS), net(TOKENS))
 
 
+def test_a_skip_changes_no_logit_before_it_has_learned():
+    tokens = torch.randint(5, (2, 8, 8), generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    plain = MatrixSE(in_classes=5, out_classes=3, feature_maps=4)
+    torch.manual_seed(0)
+    skipping = MatrixSE(in_classes=5, out_classes=3, feature_maps=4, skip=True)
+    assert torch.equal(plain(tokens), skipping(tokens))
+    skipping(tokens)[tokens == 2].sum().backward()
+    touched = skipping.skip.weight.grad.abs().sum(1) > 0
+    assert touched.tolist() == [False, False, True, False, False]
+
+
 def test_drift_acts_in_training_only():
     net = small(drift=0.1)
     assert torch.equal(net(TOKENS), small(drift=0.0)(TOKENS))
@@ -324,6 +336,7 @@ def test_a_damaged_folder_is_refused_with_a_reason(tmp_path, damage, message):
         (lambda: MatrixSE(in_classes=3, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
         (lambda: MatrixSE(in_classes=3, block_dropout=-0.1), "block_dropout"),
         (lambda: MatrixSE(in_classes=3, drift=-0.1), "drift must be at least 0, got -0.1"),
+        (lambda: MatrixSE(in_classes=3, skip=True), "skip adds to the logits, so it needs out_classes"),
         (lambda: MatrixSERecurrent(in_classes=3, steps=0), "at least 1, got 0"),
         (lambda: ShuffleExchange(in_classes=3, layout="other"), "got 'other'"),
         (lambda: BenesBlock(2)(torch.zeros(1, 8, 2)), "power of 4 and at least 4, got 8"),

@@ -84,6 +84,15 @@ def test_a_token_is_a_one_hot_feature_vector(xp, seed):
     assert_allclose(xp.fetch(matrix_se(xp.put(params), xp.put(features))), matrix_se(params, tokens), rtol=1e-9)
 
 
+@given(seed=seeds, k=st.integers(1, 3))
+def test_a_skip_adds_a_row_of_its_table_to_each_cells_logits(xp, seed, k):
+    rng = np.random.default_rng(seed)
+    params, tokens = network(rng), random_tokens(rng, k)
+    skip = rng.normal(size=(7, params["readout"]["bias"].shape[0]))
+    logits = xp.fetch(matrix_se(xp.put(params | {"skip": skip}), xp.put(tokens)))
+    assert_allclose(logits, matrix_se(params, tokens) + skip[tokens], rtol=1e-9, atol=1e-12)
+
+
 def test_two_blocks_are_two_networks_in_a_row():
     rng = np.random.default_rng(0)
     params, tokens = network(rng, m=3), random_tokens(rng, 3)

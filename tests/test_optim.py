@@ -222,12 +222,12 @@ def test_momentum_carries_a_matrix_on_and_decay_shrinks_it():
 
 
 def test_only_matrices_between_embedding_and_readout_are_made_orthogonal():
-    model = MatrixSE(in_features=5, out_classes=3, feature_maps=4, blocks=1)
+    model = MatrixSE(in_features=5, out_classes=3, feature_maps=4, blocks=1, skip=True)
     inside, ends, rest = muon_groups(model, 0.1)
     assert [group["orthogonal"] for group in (inside, ends, rest)] == [True, False, False]
     assert [group["weight_decay"] for group in (inside, ends, rest)] == [0.1, 0.1, 0.0]
     assert {name.split(".")[-1] for name in names_in(model, inside)} == {"Z", "W"}
-    assert names_in(model, ends) == {"stack.embed.weight", "readout.weight"}
+    assert names_in(model, ends) == {"stack.embed.weight", "readout.weight", "skip.weight"}
     assert len(names_in(model, inside) | names_in(model, ends) | names_in(model, rest)) == len([*model.parameters()])
 
 

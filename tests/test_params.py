@@ -130,6 +130,16 @@ def test_a_parameter_of_the_wrong_width_is_refused(path, axis, change):
         check_params(params)
 
 
+@pytest.mark.parametrize("shape", [(4, 5), (6, 5), (5, 4), (5,)])
+def test_a_skip_must_have_a_row_for_every_token_and_a_column_for_every_class(shape):
+    params = init_matrix_se(np.random.default_rng(0), in_classes=5, out_classes=5, feature_maps=2, skip=True)
+    check_params(params)
+    assert_array_equal(params["skip"], np.zeros((5, 5)))
+    params["skip"] = np.zeros(shape)
+    with pytest.raises(ValueError, match=r"params\['skip'\] must have shape \[5, 5\]"):
+        check_params(params)
+
+
 def test_the_network_checks_its_parameters():
     params = small_network(recurrent=False)
     params["blocks"][1]["last"]["W"] = np.zeros((24, 11))

@@ -70,21 +70,20 @@ def test_schedule_touches_the_digits_the_reference_says(digits):
 
 @given(
     H=st.integers(1, 19), W=st.integers(1, 19), m=st.integers(1, 6), b=st.integers(1, 3), batch=st.integers(1, 3),
-    norm=norms, order=orders, dtype=dtypes, chunk=st.sampled_from([None, 1, 3, 16]), seed=seeds,
+    norm=norms, order=orders, skip=st.booleans(), dtype=dtypes, chunk=st.sampled_from([None, 1, 3, 16]), seed=seeds,
 )  # fmt: skip
-def test_matrix_se_equals_the_reference_on_the_padded_input(H, W, m, b, batch, norm, order, dtype, chunk, seed):
-    net = scramble(
-        MatrixSE(in_classes=7, out_classes=5, feature_maps=m, blocks=b, norm=norm, flatten=order), seed, dtype
-    )
+def test_matrix_se_equals_the_reference_on_the_padded_input(H, W, m, b, batch, norm, order, skip, dtype, chunk, seed):
+    net = MatrixSE(in_classes=7, out_classes=5, feature_maps=m, blocks=b, norm=norm, flatten=order, skip=skip)
+    scramble(net, seed, dtype)
     tokens = np.random.default_rng(seed).integers(7, size=(batch, H, W))
     expected = mse_ref.matrix_se(to_reference(net), mse_ref.pad(tokens), norm=norm, flatten=order)[:, :H, :W]
     for answer in both_ways(net, torch.from_numpy(tokens), chunk):
         assert_same(answer, expected, dtype)
 
 
-@given(H=st.integers(1, 9), W=st.integers(1, 9), norm=norms, dtype=dtypes, seed=seeds)
-def test_features_equal_the_reference_on_the_padded_input(H, W, norm, dtype, seed):
-    net = scramble(MatrixSE(in_features=3, out_classes=2, feature_maps=4, norm=norm), seed, dtype)
+@given(H=st.integers(1, 9), W=st.integers(1, 9), norm=norms, skip=st.booleans(), dtype=dtypes, seed=seeds)
+def test_features_equal_the_reference_on_the_padded_input(H, W, norm, skip, dtype, seed):
+    net = scramble(MatrixSE(in_features=3, out_classes=2, feature_maps=4, norm=norm, skip=skip), seed, dtype)
     features = torch.randn(2, H, W, 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
     expected = mse_ref.matrix_se(to_reference(net), mse_ref.pad(features.numpy()), norm=norm)[:, :H, :W]
     for answer in both_ways(net, features):
@@ -165,6 +164,8 @@ def test_a_network_the_authors_code_cannot_have_is_not_written_in_its_names():
         to_authors(MatrixSE(in_classes=3, out_classes=3, feature_maps=4), "p")
     with pytest.raises(ValueError, match="layout='rse', this one 'paper'"):
         to_authors(ShuffleExchange(in_classes=3, out_classes=3, feature_maps=4), "p")
+    with pytest.raises(ValueError, match="no skip"):
+        to_authors(MatrixSE(in_classes=3, out_classes=3, feature_maps=4, norm="position", skip=True), "p")
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
@@ -202,6 +203,7 @@ def reference_loss(params, tokens, weights, run):
 CASES = {
     "feature": (MatrixSE, {"norm": "feature"}, lambda p, t: mse_ref.matrix_se(p, t)),
     "position": (MatrixSE, {"norm": "position"}, lambda p, t: mse_ref.matrix_se(p, t, norm="position")),
+    "skip": (MatrixSE, {"skip": True}, lambda p, t: mse_ref.matrix_se(p, t)),
     "recurrent": (MatrixSERecurrent, {"steps": 2}, lambda p, t: mse_ref.matrix_se_recurrent(p, t, 2)[-1]),
 }
 

@@ -22,6 +22,7 @@ from mse_fast.baselines import BASELINES
 from mse_fast.config import TrainConfig, load_preset, presets, with_sizes
 from mse_fast.distributed import World
 from mse_fast.evaluate import main as evaluate_main
+from mse_fast.hub import read_weights
 from mse_fast.losses import cross_entropy
 from mse_fast.models import build_model
 from mse_fast.record import training_seconds
@@ -337,6 +338,19 @@ def test_a_run_that_begins_with_another_ones_weights_records_the_way_they_came(t
     parts = [json.loads(Path(out, "record.json").read_text())["wall_seconds"] for out in ("first", "second", "third")]
     assert training_seconds(record) == pytest.approx(sum(parts))
     assert Path("third/model.safetensors").read_bytes() == Path("first/model.safetensors").read_bytes()
+
+
+def test_a_run_with_a_skip_may_begin_with_weights_that_have_none_and_not_the_other_way(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    quick = ["transpose", *QUICK, "--steps", "1", "--eval-instances", "2", "--ema", "0"]
+    assert main([*quick, "--out", "first"]) == 0
+    assert main([*quick, "--lr", "1e-30", "--start", "first", "--skip", "--out", "second"]) == 0
+    first, second = (read_weights(Path(out) / "model.safetensors") for out in ("first", "second"))
+    assert set(second) == {*first, "skip.weight"}
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    with pytest.raises(SystemExit):
+        main([*quick, "--start", "second", "--out", "third"])
+    assert "cannot start from second" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_when_the_run_it_began_with_is_gone(tmp_path, monkeypatch, capsys):
