@@ -135,7 +135,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(module: nn.Module, path: Path, optional: tuple[str, ...] = ()) -> None:
-    """Fill a module from a safetensors file; names and shapes must agree exactly, but ``optional`` ones may be missing."""
+    """Fill a module from a safetensors file; names and shapes must agree, only ``optional`` ones may be missing."""
     own = module.state_dict()
     tensors = {name: own[name] for name in optional if name in own} | read_weights(path)
     missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))

@@ -22,7 +22,7 @@ def random_network(kind: str):
     if kind == "recurrent":
         net = MatrixSERecurrent(**options, reinject=True)
     else:
-        net = MatrixSE(**options, norm=kind)
+        net = MatrixSE(**options, norm="feature" if kind == "skip" else kind, skip=kind == "skip")
     with torch.no_grad():
         for value in net.parameters():
             value.add_(0.3 * torch.randn_like(value))
@@ -30,7 +30,7 @@ def random_network(kind: str):
 
 
 @needs_node
-@pytest.mark.parametrize("kind", ["feature", "position", "recurrent"])
+@pytest.mark.parametrize("kind", ["feature", "position", "skip", "recurrent"])
 @pytest.mark.parametrize("n", [2, 8])
 def test_the_pages_forward_pass_equals_pytorch(kind, n, tmp_path):
     net = random_network(kind)

@@ -94,7 +94,7 @@
   }
 
   /* Logits of every cell, in reading order: Float32Array [n * n * classes]. */
-  function readout(net, x, order) {
+  function readout(net, x, order, tokens) {
     const { feature_maps: m, out_classes: classes } = net.config;
     const logits = new Float32Array(order.length * classes);
     const head = new Float64Array(m);
@@ -106,6 +106,7 @@
         features = head.map(gelu);
       }
       multiply(features, net.weights["readout.kernel"], net.weights["readout.bias"], row);
+      if (net.weights.skip) for (let c = 0; c < classes; c++) row[c] += net.weights.skip[tokens[cell] * classes + c];
       logits.set(row, cell * classes);
     });
     return logits;
@@ -127,7 +128,7 @@
     for (let step = 0; step < steps; step++) {
       if (step && net.config.reinject) x = x.map((value, i) => value + given[i]);
       x = blocks(net, x, k);
-      yield readout(net, x, order);
+      yield readout(net, x, order, tokens);
     }
   }
 
