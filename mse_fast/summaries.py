@@ -16,8 +16,9 @@ from mse_fast.tasks import get_task
 
 Rows = list[dict[str, Any]]
 TELLING = (
-    *("task", "model", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "dropout", "smoothing"),
-    *("weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp", "seed", "start"),
+    *("task", "model", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "skip", "dropout"),
+    *("drift", "smoothing", "weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp"),
+    *("seed", "start"),
 )
 
 
@@ -100,7 +101,7 @@ def changes(config: dict[str, Any], task: str) -> str:
     told = []
     for name in TELLING:
         default = getattr(usual, name)
-        value = config.get(name, default)  # a record older than the setting
+        value = config.get(name, getattr(TrainConfig(), name))  # a record older than the setting had its default
         value = tuple(value) if isinstance(value, list) else value
         if name == "sizes":  # none given: the task's own
             value, default = value or own_sizes, default or own_sizes

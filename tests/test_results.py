@@ -14,6 +14,7 @@ from mse_fast.results.__main__ import main
 from mse_fast.results.paper import read_paper
 from mse_fast.results.records import model_place
 from mse_fast.results.tables import places
+from mse_fast.summaries import changes
 from mse_fast.train import main as train
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -267,3 +268,10 @@ def test_a_page_that_lost_its_marks_is_named(write, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         write(record(n4=1.0))
     assert stopped.value.code == 2 and "README.md" in capsys.readouterr().err
+
+
+def test_a_record_older_than_a_setting_had_its_default_and_not_the_presets_value():
+    preset = dataclasses.asdict(load_preset("components"))
+    assert preset["skip"]
+    assert changes(preset, "components") == "nothing"
+    assert changes({name: value for name, value in preset.items() if name != "skip"}, "components") == "skip False"

@@ -9,7 +9,7 @@ import torch
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from mse_fast.tasks import TASKS, Task, get_task
+from mse_fast.tasks import TASKS, get_task
 from mse_fast.tasks.graph import Triangles, extra_edges, random_trees, tree_edges
 from mse_fast.tasks.matrix import count_paths
 from mse_ref.tasks import SPECS, label, sample
@@ -364,58 +364,6 @@ def test_specs_name_their_tasks_and_train_only_on_legal_sizes():
 def test_an_unknown_name_is_answered_with_the_known_ones(ask):
     with pytest.raises(ValueError, match=r"unknown task 'transpos': choose one of transpose, rotate90, xor"):
         ask("transpos")
-
-
-OWN = """
-import torch
-from mse_fast.tasks import Task
-from mse_ref.tasks import TaskSpec
-
-class Ones(Task):
-    spec = TaskSpec("ones", 2, 2, (4, 8), 1, "pad-weighted", "always one")
-    def sample(self, batch, n, generator):
-        ones = torch.ones(batch, n, n, dtype=torch.long, device=generator.device)
-        return ones, ones
-
-class Stranger: ...
-class Unfinished(Task): ...
-class Unspecified(Task):
-    def sample(self, batch, n, generator): ...
-"""
-
-
-@pytest.fixture
-def own_module(tmp_path, monkeypatch):
-    (tmp_path / "own_tasks.py").write_text(OWN)
-    (tmp_path / "needs_more.py").write_text("import surely_not_installed")
-    monkeypatch.syspath_prepend(tmp_path)
-
-
-def test_a_task_of_ones_own_is_found_by_module_and_class(own_module):
-    task = get_task("own_tasks:Ones")
-    assert isinstance(task, Task) and task.spec.name == "ones"
-    assert task.sample(2, 4, torch.Generator())[0].shape == (2, 4, 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "told"),
-    [
-        ("nowhere.tasks:Ones", ValueError, "no module 'nowhere' found; run from the folder"),
-        ("own_tasks.deeper:Ones", ValueError, "no module 'own_tasks.deeper' found"),
-        ("own_tasks:Twos", ValueError, "module 'own_tasks' has no class 'Twos'"),
-        ("own_tasks:Stranger", ValueError, "Stranger is not a subclass of mse_fast.tasks.Task"),
-        ("own_tasks:OWN", ValueError, "has no class 'OWN'"),
-        ("own_tasks:torch", ValueError, "torch is not a subclass"),
-        ("own_tasks:Unfinished", ValueError, "Unfinished does not implement sample"),
-        ("own_tasks:Unspecified", ValueError, "Unspecified has no spec; set spec = TaskSpec"),
-        ("own_tasks:", ValueError, "unknown task 'own_tasks:'"),
-        (":Ones", ValueError, "unknown task ':Ones'"),
-        ("needs_more:Ones", ModuleNotFoundError, "surely_not_installed"),
-    ],
-)
-def test_a_task_that_cannot_be_loaded_says_why(own_module, name, error, told):
-    with pytest.raises(error, match=told):
-        get_task(name)
 
 
 def test_every_specified_task_has_a_sampler():

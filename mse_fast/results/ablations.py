@@ -12,6 +12,7 @@ from mse_fast.results.tables import csv_text
 from mse_fast.summaries import TELLING, spelled, table
 
 HEADINGS = {"flatten": "Flattening", "width": "Feature maps", "blocks": "Blocks"}
+HEADINGS |= {"skip": "A word for the cell's own input"}
 HEADINGS |= {"amp": "Precision of the products", "decay": "Weight decay"}
 HEADINGS |= {"norm": "What the norm averages over", "dropout": "Dropout and smoothing"}
 
