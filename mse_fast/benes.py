@@ -86,11 +86,12 @@ class BenesBlock(nn.Module):
 
     def inplace(self, x: Tensor, chunk: int | None = None) -> None:
         """The same block, overwriting ``x``: no shuffle at all, each layer works on its own digit."""
+        products = self.switch_forward.room_for_products(x)
         units = {"forward": self.switch_forward, "reverse": self.switch_reverse, "last": self.switch_last}
         for name, digit in schedule(digits_of(x.shape[1], self.radix), self.first):
             unit = units[name]
             if unit is not None:
-                unit.inplace(x, digit, chunk)
+                unit.inplace(x, digit, chunk, products)
 
 
 def digits_of(length: int, radix: int) -> int:

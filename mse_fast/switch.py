@@ -26,6 +26,7 @@ NORMS = ("feature", "position", "rse")
 EPS = {"feature": 1e-6, "position": 1e-6, "rse": 1e-10}
 CHUNK = {"cpu": 2048}  # groups whose hidden features fit the cache
 CHUNK_ELSEWHERE = 1 << 18  # a GPU wants long kernels
+KEPT_BYTES = 1 << 30  # at most, of products that a norm over positions keeps from its first pass for its second
 
 
 class Switch(nn.Module):
@@ -114,11 +115,12 @@ class Switch(nn.Module):
         return 2 * r, (self.offset - 2 * mean) * r
 
     @torch.no_grad()
-    def inplace(self, x: Tensor, digit: int, chunk: int | None = None) -> None:
+    def inplace(self, x: Tensor, digit: int, chunk: int | None = None, products: Tensor | None = None) -> None:
         """Apply the layer to digit ``digit`` of every position, overwriting ``x`` ``[B, L, M]`` (contiguous).
 
         Mixing digit ``j`` where it stands is the same as shuffling it to the end, mixing neighbours there and
-        shuffling back: this is what makes the network gather-free.
+        shuffling back: this is what makes the network gather-free. ``products`` is scratch memory from
+        :meth:`room_for_products`; without it a norm over positions multiplies by Z twice.
         """
         B, L, M = x.shape
         low = self.radix**digit
@@ -135,10 +137,15 @@ class Switch(nn.Module):
         for part in parts:
             scale = shift = None
             if self.norm != "feature":
-                scale, shift = self.whole_instance_scale(part, chunk, buffers)
+                scale, shift = self.whole_instance_scale(part, chunk, buffers, products)
+            done = 0
             for piece in pieces(part, chunk):
                 i = gather_free_copy(piece, buffers[0])  # [g, r*M]
-                a = torch.mm(i, self.Z, out=buffers[1][: len(i)])  # [g, 2*r*M]
+                if scale is None or products is None:
+                    a = torch.mm(i, self.Z, out=buffers[1][: len(i)])  # [g, 2*r*M]
+                else:
+                    a = products[done : done + len(i)]
+                    done += len(i)
                 if scale is None or shift is None:
                     length = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
                     # slope / sqrt(mean(a^2) + eps), the slope inside the root: fewer operations on a small tensor
@@ -150,14 +157,27 @@ class Switch(nn.Module):
                 if not lies_as_groups(piece):
                     piece.copy_(i.view(piece.shape[0], piece.shape[2], self.radix, M).transpose(1, 2))
 
-    def whole_instance_scale(self, part: Tensor, chunk: int, buffers: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def room_for_products(self, x: Tensor) -> Tensor | None:
+        """Scratch memory for all products ``Z i`` of one instance, for as many layers as want it; None if not needed
+        or too large."""
+        groups, hidden = x.shape[1] // self.radix, self.Z.shape[1]
+        if self.norm == "feature" or groups * hidden * x.element_size() > KEPT_BYTES:
+            return None
+        return x.new_empty(groups, hidden)
+
+    def whole_instance_scale(
+        self, part: Tensor, chunk: int, buffers: tuple[Tensor, Tensor], products: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """The first pass of a norm over positions: the sums of one instance, made chunk by chunk."""
         total = part.new_zeros(2, self.Z.shape[1], dtype=torch.float64 if part.device.type == "cpu" else None)
+        done = 0
         for piece in pieces(part, chunk):
             i = gather_free_copy(piece, buffers[0])
-            a = torch.mm(i, self.Z, out=buffers[1][: len(i)])
+            square = buffers[1][: len(i)]
+            a = torch.mm(i, self.Z, out=square if products is None else products[done : done + len(i)])
+            done += len(i)
             total[0] += a.sum(0)
-            total[1] += a.square_().sum(0)
+            total[1] += torch.mul(a, a, out=square).sum(0)
         groups = part.shape[0] * part.shape[2]
         scale, shift = self.position_scale(total[:1], total[1:], groups)
         return scale.to(part.dtype), shift.to(part.dtype)

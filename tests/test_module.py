@@ -78,6 +78,21 @@ def test_inference_overwrites_only_its_own_buffer(norm):
     assert torch.equal(tokens, TOKENS) and torch.equal(x, before)
 
 
+def test_products_kept_for_the_second_pass_of_a_norm_over_positions_change_nothing(monkeypatch):
+    net = small(norm="position")
+    given = []
+    room = Switch.room_for_products
+    monkeypatch.setattr(Switch, "room_for_products", lambda unit, x: given.append(room(unit, x)) or given[-1])
+    with torch.no_grad():
+        kept = net(TOKENS, chunk=3)
+        monkeypatch.setattr("mse_fast.switch.KEPT_BYTES", 0)
+        made_again = net(TOKENS, chunk=3)
+    assert torch.equal(kept, made_again)
+    blocks = len(net.stack.blocks)
+    assert [memory is None for memory in given] == [False] * blocks + [True] * blocks
+    assert room(small().stack.blocks[0].switch_forward, torch.zeros(1, 64, 8)) is None  # feature norm: one pass
+
+
 def test_a_recurrent_network_gives_one_answer_per_step_and_longer_runs_begin_alike():
     net = small(MatrixSERecurrent, steps=3)
     with torch.no_grad():
