@@ -162,26 +162,6 @@ def test_a_skip_changes_no_logit_before_it_has_learned():
     assert touched.tolist() == [False, False, True, False, False]
 
 
-def test_drift_acts_in_training_only():
-    net = small(drift=0.1)
-    assert torch.equal(net(TOKENS), small(drift=0.0)(TOKENS))
-    net.train()
-    assert not torch.equal(net(TOKENS), net(TOKENS))
-
-
-def test_drift_is_one_factor_for_each_half_of_a_block_instance_and_feature():
-    block = BenesBlock(2, drift=0.1).train()
-    for unit in (block.switch_forward, block.switch_reverse, block.switch_last):
-        torch.nn.init.zeros_(unit.W)  # nothing is written: what is left of the input is what is remembered
-    torch.manual_seed(0)
-    with torch.no_grad():
-        drifted = (block(torch.ones(2000, 64, 2)) / block.eval()(torch.ones(1, 64, 2))).log()  # k = 3: 2 layers each
-    torch.testing.assert_close(drifted, drifted[:, :1].expand_as(drifted))
-    assert drifted.mean().abs() < 0.02
-    assert (drifted[:, 0].std(0) - 0.1 * 2 * 2**0.5).abs().max() < 0.02  # 2 layers alike, two halves apart
-    assert torch.corrcoef(drifted[:, 0].T)[0, 1].abs() < 0.1  # each feature on its own
-
-
 def test_gradient_checkpointing_changes_no_gradient():
     plain, saving = small().train(), small(checkpointing=True).train()
     saving.load_state_dict(plain.state_dict())
@@ -351,6 +331,9 @@ def test_a_damaged_folder_is_refused_with_a_reason(tmp_path, damage, message):
         (lambda: MatrixSE(in_classes=3, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
         (lambda: MatrixSE(in_classes=3, block_dropout=-0.1), "block_dropout"),
         (lambda: MatrixSE(in_classes=3, drift=-0.1), "drift must be at least 0, got -0.1"),
+        (lambda: MatrixSE(in_classes=3, sheet=48), "sheet must be 0 or a power of two, got 48"),
+        (lambda: MatrixSE(in_classes=3, sheet=-2), "sheet must be 0 or a power of two, got -2"),
+        (lambda: MatrixSE(in_classes=3, sheet=64, flatten="raster"), "sheet needs flatten='zorder'.*got 'raster'"),
         (lambda: MatrixSE(in_classes=3, skip=True), "skip adds to the logits, so it needs out_classes"),
         (lambda: MatrixSERecurrent(in_classes=3, steps=0), "at least 1, got 0"),
         (lambda: ShuffleExchange(in_classes=3, layout="other"), "got 'other'"),

@@ -15,7 +15,6 @@ from mse_fast.config import TrainConfig, load_preset, presets, with_sizes
 from mse_fast.distributed import World
 from mse_fast.losses import cross_entropy
 from mse_fast.models import build_model
-from mse_fast.switch import Switch
 from mse_fast.tasks import get_task
 from mse_fast.train import DATA, Trainer, main
 
@@ -231,12 +230,6 @@ def test_the_papers_presets_build_at_full_size_and_take_two_steps(name):
 def test_every_other_preset_describes_a_network_that_can_be_built(name):
     preset = load_preset(name)
     assert sum(p.numel() for p in build_model(preset, get_task(preset.task)).parameters()) > 0
-
-
-def test_the_noises_a_run_asks_for_reach_every_layer():
-    net = build_model(TrainConfig(dropout=0.3, drift=0.2), get_task("transpose"))
-    assert [block.drift for block in net.stack.blocks] == [0.2, 0.2]
-    assert {unit.dropout for unit in net.modules() if isinstance(unit, Switch)} == {0.3}
 
 
 def test_the_papers_networks_have_the_papers_number_of_parameters():
