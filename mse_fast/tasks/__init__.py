@@ -25,6 +25,7 @@ TASKS: dict[str, str] = {
     "squaring": "mse_fast.tasks.matrix:Squaring",
     "squaring-sparse": "mse_fast.tasks.matrix:SparseSquaring",
     "components": "mse_fast.tasks.graph:Components",
+    "components-high": "mse_fast.tasks.graph:HighComponents",
     "triangles": "mse_fast.tasks.graph:Triangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
