@@ -27,6 +27,7 @@ TASKS: dict[str, str] = {
     "components": "mse_fast.tasks.graph:Components",
     "components-high": "mse_fast.tasks.graph:HighComponents",
     "triangles": "mse_fast.tasks.graph:Triangles",
+    "triangles-many": "mse_fast.tasks.graph:ManyTriangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
     "sudoku-boxes": "mse_fast.tasks.sudoku:BoxedSudoku",
