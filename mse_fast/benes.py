@@ -8,8 +8,6 @@ k-1 times, ``switch_last``.  Seen from a layout that never moves, its switch lay
 which is how :meth:`BenesBlock.inplace` runs it.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -38,10 +36,7 @@ def schedule(digits: int, first: str = "right") -> list[tuple[str, int]]:
 class BenesBlock(nn.Module):
     """One Beneš block with three switch units: ``[B, L, M] -> [B, L, M]`` for ``L = radix**k``, any k >= 1.
 
-    ``drift`` is a noise of training, the spread of the logarithm of :meth:`draw_drift`. ``forward(x, beyond)`` is for
-    training too: the layers of a sequence with ``beyond`` digits more, blank but for its beginning, which is ``x``.
-    Only what happens to ``x`` is computed. The last instance, a blank one, lends it the neighbours on those digits,
-    which is exact on the way there; on the way back they would know of ``x`` and of their own place, here they do not.
+    ``drift`` is a noise of training, the spread of the logarithm of :meth:`draw_drift`.
     """
 
     def __init__(
@@ -63,18 +58,14 @@ class BenesBlock(nn.Module):
         self.switch_reverse = Switch(feature_maps, radix, norm, dropout)
         self.switch_last = Switch(feature_maps, radix, norm, dropout) if last else None
 
-    def forward(self, x: Tensor, beyond: int = 0) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         digits = digits_of(x.shape[1], self.radix)
         there, back = (shuffle, unshuffle) if self.first == "right" else (unshuffle, shuffle)
         factors = self.draw_drift(x), self.draw_drift(x)
-        for number in range(digits - 1):
+        for _ in range(digits - 1):
             x = there(self.layer(self.switch_forward, x, factors[0]), self.radix)
-            for _ in range(beyond if number == 0 else 0):
-                x = self.layer(self.switch_forward.cornered, x, factors[0])
-        for number in range(digits - 1):
+        for _ in range(digits - 1):
             x = back(self.layer(self.switch_reverse, x, factors[1]), self.radix)
-            for _ in range(beyond if number == digits - 2 else 0):
-                x = self.layer(self.switch_reverse.cornered, x, factors[1])
         return x if self.switch_last is None else self.layer(self.switch_last, x)
 
     def draw_drift(self, x: Tensor) -> Tensor | None:
@@ -87,7 +78,7 @@ class BenesBlock(nn.Module):
             return None
         return torch.exp(self.drift * torch.randn_like(x[:, :1]))  # [B, 1, M]
 
-    def layer(self, switch: Callable[[Tensor], Tensor], x: Tensor, factor: Tensor | None = None) -> Tensor:
+    def layer(self, switch: Switch, x: Tensor, factor: Tensor | None = None) -> Tensor:
         x = x if factor is None else x * factor
         if self.checkpointing and self.training:
             return checkpoint(switch, x, use_reentrant=False)  # keep only the layer's input for the backward pass

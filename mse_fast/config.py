@@ -58,9 +58,6 @@ class TrainConfig:
     dropout: float = option(0.1, "share of the switch units' inputs dropped in training")
     block_dropout: float = option(0.0, "share of the features dropped between blocks")
     drift: float = option(0.0, "matrix-se: noise on how fast features fade from layer to layer (try .1)")
-    sheet: int = option(
-        0, "matrix-se: train as if matrices lay in the corner of a blank one, up to this side; 0: no (try 1024)"
-    )
     train_steps: int = option(10, "recurrent networks: applications in training")
     test_steps: int = option(30, "recurrent networks: applications in evaluation")
     backprop_steps: int = option(0, "recurrent networks: applications a gradient flows back through; 0: all")

@@ -93,11 +93,8 @@ class BlockStack(nn.Module):
         self.last = last
         self.block_dropout = block_dropout
 
-    def forward(self, x: Tensor, chunk: int | None = None, beyond: int = 0) -> Tensor:
-        """Beneš blocks on features ``[B, L, M]``; without gradients the input is overwritten.
-
-        ``beyond`` is for training: digits that a larger blank sheet has more, see :class:`mse_fast.benes.BenesBlock`.
-        """
+    def forward(self, x: Tensor, chunk: int | None = None) -> Tensor:
+        """Beneš blocks on features ``[B, L, M]``; without gradients the input is overwritten."""
         if self.may_overwrite(x):
             for block in self.blocks:
                 block.inplace(x, chunk)  # type: ignore[operator]
@@ -107,7 +104,7 @@ class BlockStack(nn.Module):
         for number, block in enumerate(self.blocks):
             if number:
                 x = F.dropout(x, self.block_dropout, self.training)
-            x = block(x, beyond)
+            x = block(x)
         return x if self.last is None else self.last(x)
 
     def may_overwrite(self, x: Tensor) -> bool:
@@ -142,8 +139,6 @@ class MatrixSE(Pretrained, nn.Module):
     dropout: rate on the input of each switch unit's first matrix.
     block_dropout: rate between Beneš blocks (the paper's image model uses 0.5).
     drift: how unsure training is about the weight of what earlier layers wrote, see :class:`mse_fast.benes.BenesBlock`.
-    sheet: training only: pass matrices through the layers of a larger network, up to this side (a power of two), as
-        if they lay in the corner of a blank sheet, of which only what reaches them first is computed.
     flatten: ``"zorder"``, or ``"raster"`` for the paper's ablation.
     checkpointing: recompute the switch layers in the backward pass to save memory.
     skip: add what a cell's own input says about its output to the logits, by a linear map of its own; for outputs
@@ -170,12 +165,10 @@ class MatrixSE(Pretrained, nn.Module):
         checkpointing: bool = False,
         drift: float = 0.0,
         skip: bool = False,
-        sheet: int = 0,
     ):
         super().__init__()
         self.arguments = own_arguments(locals())
         self.flatten = check_flatten(flatten)
-        self.sheet = check_sheet(sheet, flatten)
         self.stack = matrix_stack(
             in_classes, in_features, feature_maps, blocks, norm, dropout, block_dropout, checkpointing, drift
         )
@@ -192,30 +185,12 @@ class MatrixSE(Pretrained, nn.Module):
         ``chunk`` sets how many groups inference works on at a time; the default fits the cache.
         """
         cells, n, (H, W) = to_sequence(x, self.stack.embed, self.flatten)  # [B, L] or [B, L, C]
-        x = self.stack.embed(cells)  # [B, L, M]
-        if beyond := self.draw_sheet(n):
-            blank = self.stack.embed(torch.zeros_like(cells[:1]))
-            x = self.stack(torch.cat([x, blank]), chunk, beyond)[:-1]  # [B+1, L, M] -> [B, L, M]
-        else:
-            x = self.stack(x, chunk)  # [B, L, M]
+        x = self.stack(self.stack.embed(cells), chunk)  # [B, L, M]
         if self.readout is not None:
             x = self.readout(x)  # [B, L, out_classes]
         if self.skip is not None:
             x = x + self.skip(cells)
         return unflatten(x, n, self.flatten)[:, :H, :W]  # [B, H, W, out_classes]
-
-    def draw_sheet(self, n: int) -> int:
-        """How many digits the sheet has more than the matrix in its corner: any number up to ``sheet``, in training."""
-        most = self.sheet.bit_length() - n.bit_length()
-        return int(torch.randint(most + 1, ())) if self.training and most > 0 else 0
-
-
-def check_sheet(side: int, order: str) -> int:
-    if side < 0 or side & (side - 1):
-        raise ValueError(f"sheet must be 0 or a power of two, got {side}")
-    if side and order != "zorder":
-        raise ValueError(f"sheet needs flatten='zorder': a corner has its own digits only there, got {order!r}")
-    return side
 
 
 def check_flatten(order: str) -> str:

@@ -17,7 +17,7 @@ from mse_fast.tasks import get_task
 Rows = list[dict[str, Any]]
 TELLING = (
     *("task", "model", "sizes", "batch", "grow", "feature_maps", "blocks", "norm", "flatten", "skip", "dropout"),
-    *("drift", "sheet", "smoothing", "weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp"),
+    *("drift", "smoothing", "weighting", "steps", "optimizer", "lr", "schedule", "weight_decay", "ema", "amp"),
     *("seed", "start"),
 )
 

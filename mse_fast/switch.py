@@ -100,25 +100,6 @@ class Switch(nn.Module):
         o = torch.addcmul(c + CANDIDATE * self.b, torch.sigmoid(self.s), i)
         return o.reshape(B, L, M)
 
-    def cornered(self, x: Tensor) -> Tensor:
-        """The layer on a digit whose other three neighbours are blank: ``[B, L, M] -> [B, L, M]``, training only.
-
-        The last instance is blank and lends its cells as neighbours. Each cell is the first of its own group, and
-        only what the layer writes there is computed.
-        """
-        M = x.shape[-1]
-        rate = self.dropout if self.training else 0.0
-        i, blank = (dropout(x, rate), dropout(x[-1:], rate)) if rate else (x, x[-1:])
-        others = self.Z[M:].unflatten(0, (self.radix - 1, M)).sum(0)  # [M, 2*r*M]
-        a = i @ self.Z[:M] + blank @ others  # [B, L, 2*r*M]
-        if self.norm == "feature":
-            u = F.rms_norm(a, a.shape[-1:], eps=EPS["feature"]) * GELU_SLOPE
-        else:
-            scale, shift = self.position_scale(a.sum(1), a.square().sum(1), a.shape[1])
-            u = torch.addcmul(shift[:, None], a, scale[:, None])
-        c = F.silu(u) @ (self.W[:, :M] * (CANDIDATE / GELU_SLOPE))  # [B, L, M]
-        return torch.addcmul(c + CANDIDATE * self.b[:M], torch.sigmoid(self.s[:M]), x)
-
     def position_scale(self, total: Tensor, squares: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Scale and shift ``[B, 2*r*M]`` that normalise over positions, from sums over positions.
 

@@ -25,7 +25,6 @@ TASKS: dict[str, str] = {
     "squaring": "mse_fast.tasks.matrix:Squaring",
     "squaring-sparse": "mse_fast.tasks.matrix:SparseSquaring",
     "components": "mse_fast.tasks.graph:Components",
-    "components-high": "mse_fast.tasks.graph:HighComponents",
     "triangles": "mse_fast.tasks.graph:Triangles",
     "triangles-many": "mse_fast.tasks.graph:ManyTriangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",

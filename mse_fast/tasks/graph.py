@@ -32,32 +32,13 @@ class Components(Task):
         size = torch.zeros_like(component).scatter_add_(1, component, exists.long())  # [B, n] by component
         edge = tree_edges(parent)
         edge |= extra_edges(edge, component, size, generator)
-        weights = mirror(self.labels(edge.shape, generator)).where(edge, HIGHEST + 1)
+        weights = torch.randint(LOWEST, HIGHEST + 1, edge.shape, generator=generator, device=v.device)
+        weights = mirror(weights).where(edge, HIGHEST + 1)
         lowest = torch.full_like(component, HIGHEST + 1)
         lowest.scatter_reduce_(1, component, weights.amin(2), "amin")  # [B, n] by component
         answer = lowest.gather(1, component)[:, :, None].expand_as(edge)
         inside = corner(v, v, n)
         return weights.where(edge, NO_LABEL) * inside, answer.where(edge, NO_LABEL) * inside
-
-    def labels(self, shape: torch.Size, generator: Generator) -> Tensor:
-        """A label for every pair of vertices, [B, n, n]."""
-        return torch.randint(LOWEST, HIGHEST + 1, shape, generator=generator, device=generator.device)
-
-
-class HighComponents(Components):
-    """The same task, but in training half of the graphs draw their labels from a random lowest one upwards.
-
-    The answer is the lowest of several labels, so among fair labels the high ones hardly ever are an answer, and
-    which of two high ones is lower is hardly ever asked.
-    """
-
-    def labels(self, shape: torch.Size, generator: Generator) -> Tensor:
-        if not self.training:
-            return super().labels(shape, generator)
-        coin, start = torch.rand(2, shape[0], 1, 1, generator=generator, device=generator.device)
-        count = HIGHEST + 1 - LOWEST
-        lowest = LOWEST + (coin < 0.5) * (start * count).long().clamp(max=count - 1)  # [B, 1, 1]
-        return lowest + integers_below((HIGHEST + 1 - lowest).expand(shape), generator)
 
 
 class Triangles(Task):
