@@ -178,16 +178,6 @@ def test_sparse_squaring_trains_on_every_share_of_ones_up_to_one_half_and_is_eva
     assert stats.kstest(2 * share, "uniform").statistic < 0.06  # the shares are drawn evenly; the ones add noise
 
 
-def test_many_triangles_trains_on_graphs_with_more_edges_in_one_triangle_and_is_evaluated_on_the_papers():
-    def lonely(tokens):
-        edge = (tokens == 1).astype(int)
-        return (edge * (edge @ edge == 1)).sum() / edge.sum()
-
-    tokens, _ = trained_and_evaluated("triangles-many", "triangles", 32, 300)
-    usual, _ = get_task("triangles").sample(300, 32, torch.Generator().manual_seed(3))
-    assert lonely(tokens) > 1.4 * lonely(usual.numpy())
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_xor_keeps_seventy_percent_of_rows_and_columns_and_at_least_one(source):
     rows, columns = extent(draw(source, "xor", 8, 2000)[0])

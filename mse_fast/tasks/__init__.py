@@ -26,7 +26,6 @@ TASKS: dict[str, str] = {
     "squaring-sparse": "mse_fast.tasks.matrix:SparseSquaring",
     "components": "mse_fast.tasks.graph:Components",
     "triangles": "mse_fast.tasks.graph:Triangles",
-    "triangles-many": "mse_fast.tasks.graph:ManyTriangles",
     "transitivity": "mse_fast.tasks.graph:Transitivity",
     "sudoku": "mse_fast.tasks.sudoku:Sudoku",
     "sudoku-boxes": "mse_fast.tasks.sudoku:BoxedSudoku",

@@ -64,32 +64,13 @@ class Triangles(Task):
         edge = (side[:, :, None] ^ side[:, None, :]) & inside
         if not self.complete:
             edge &= mirror(torch.randint(0, 2, edge.shape, generator=generator, device=device)).bool()
-        count, most = self.extra(v, n, generator)
+        most = int(math.log(n)) + 1
         ends = integers_below(v[:, None].expand(-1, 2 * most), generator).view(batch, 2, most)
-        wanted = torch.arange(most, device=device) < count[:, None]  # [B, most]
+        wanted = torch.arange(most, device=device) < v.log().long()[:, None] + 1  # [B, most]
         a, b = torch.where(wanted[:, None, :], ends, 0).unbind(1)  # an unwanted edge becomes the loop 0-0
         edge.view(batch, n * n).scatter_(1, torch.cat([a * n + b, b * n + a], 1), True)
         edge.diagonal(dim1=1, dim2=2).fill_(False)
         return adjacency(edge, inside), adjacency(edge & (count_paths(edge) > 0), inside)
-
-    def extra(self, v: Tensor, n: int, generator: Generator) -> tuple[Tensor, int]:
-        """How many edges each graph gets besides the bipartite ones [B], and the most there can be."""
-        return v.log().long() + 1, int(math.log(n)) + 1
-
-
-class ManyTriangles(Triangles):
-    """The same task, but in training half of the graphs get up to v additional edges instead of ⌊ln v⌋ + 1.
-
-    Each of them closes a few triangles, so there are more edges that lie in one triangle alone: those are what the
-    network overlooks.
-    """
-
-    def extra(self, v: Tensor, n: int, generator: Generator) -> tuple[Tensor, int]:
-        few, most = super().extra(v, n, generator)
-        if not self.training:
-            return few, most
-        coin = torch.randint(0, 2, v.shape, generator=generator, device=v.device).bool()
-        return torch.where(coin, few, 1 + integers_below(v, generator)), n
 
 
 class Transitivity(Task):
