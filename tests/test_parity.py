@@ -32,10 +32,14 @@ def scramble(module, seed, dtype):
     return module.eval()
 
 
-def assert_same(fast, reference, dtype):
+def assert_same(fast, reference, dtype, rounding=0.0):
+    """Equal to the tolerance of the type, or to a hundred times what rounding does to the reference itself.
+
+    A norm over features can be ill-conditioned: where all features of a group nearly vanish it blows their rounding up.
+    """
     scale = max(1.0, float(np.abs(reference).max()))
     assert fast.shape == reference.shape
-    assert float(np.abs(fast.detach().numpy() - reference).max()) <= TOLERANCE[dtype] * scale
+    assert float(np.abs(fast.detach().numpy() - reference).max()) <= max(TOLERANCE[dtype] * scale, 100 * rounding)
 
 
 def both_ways(module, *inputs):
@@ -76,9 +80,12 @@ def test_matrix_se_equals_the_reference_on_the_padded_input(H, W, m, b, batch, n
     net = MatrixSE(in_classes=7, out_classes=5, feature_maps=m, blocks=b, norm=norm, flatten=order, skip=skip)
     scramble(net, seed, dtype)
     tokens = np.random.default_rng(seed).integers(7, size=(batch, H, W))
-    expected = mse_ref.matrix_se(to_reference(net), mse_ref.pad(tokens), norm=norm, flatten=order)[:, :H, :W]
+    expected, exact = (
+        mse_ref.matrix_se(to_reference(each), mse_ref.pad(tokens), norm=norm, flatten=order)[:, :H, :W]
+        for each in (net, copy.deepcopy(net).double())
+    )
     for answer in both_ways(net, torch.from_numpy(tokens), chunk):
-        assert_same(answer, expected, dtype)
+        assert_same(answer, expected, dtype, rounding=np.abs(expected - exact).max())
 
 
 @given(H=st.integers(1, 9), W=st.integers(1, 9), norm=norms, skip=st.booleans(), dtype=dtypes, seed=seeds)
