@@ -100,8 +100,9 @@ class Muon(OneByOne):
 
     The step of a matrix is its momentum made orthogonal: all directions of it are as long, the rare ones too (Jordan
     et al., 2024, https://kellerjordan.github.io/posts/muon). Its length is that of AdamW's steps, so the same learning
-    rate serves both (Liu et al., 2025, https://arxiv.org/abs/2502.16982). ``torch.optim.Muon`` leaves the vectors to a
-    second optimiser and multiplies in bfloat16, which few CPUs do well.
+    rate serves both (Liu et al., 2025, https://arxiv.org/abs/2502.16982). ``products`` is the type in which matrices
+    are made orthogonal; bfloat16 is as good, and faster where the processor multiplies it. ``torch.optim.Muon`` always
+    takes bfloat16, which few CPUs do well, and leaves the vectors to a second optimiser.
 
     >>> weight = nn.Parameter(torch.zeros(2, 2))
     >>> optimizer = Muon([{"params": [weight], "orthogonal": True}], lr=1.0)
@@ -119,6 +120,7 @@ class Muon(OneByOne):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         momentum: float = 0.95,
+        products: torch.dtype = torch.float32,
     ) -> None:
         if not (lr >= 0 and weight_decay >= 0):
             raise ValueError(f"lr and weight_decay must not be negative: got lr={lr}, weight_decay={weight_decay}")
@@ -126,6 +128,7 @@ class Muon(OneByOne):
             raise ValueError(f"betas and momentum must be in [0, 1): got betas={betas}, momentum={momentum}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults | {"orthogonal": False})
+        self.products = products
 
     def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
         way = self._orthogonal if group["orthogonal"] else self._adam
@@ -136,7 +139,8 @@ class Muon(OneByOne):
         momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
         momentum.lerp_(gradient, 1.0 - group["momentum"])
         matrix = gradient.lerp(momentum, group["momentum"]).flatten(1)  # Nesterov's; a convolution as [out, in * h * w]
-        return 0.2 * math.sqrt(max(matrix.shape)) * orthogonalise(matrix).reshape(parameter.shape)
+        step = orthogonalise(matrix, dtype=self.products)
+        return 0.2 * math.sqrt(max(matrix.shape)) * step.reshape(parameter.shape)
 
     def _adam(self, parameter: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
         state = self.state[parameter]
@@ -149,21 +153,23 @@ class Muon(OneByOne):
         return state["mean"] / unbias1 / ((state["square"] / unbias2).sqrt() + group["eps"])
 
 
-def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
+def orthogonalise(matrix: torch.Tensor, rounds: int = 5, dtype: torch.dtype | None = None) -> torch.Tensor:
     """The matrix with all its singular values near 1, between .7 and 1.2, unless they were tiny beside its norm.
 
-    A Newton-Schulz iteration whose polynomial raises small values fast (Jordan et al., 2024).
+    A Newton-Schulz iteration whose polynomial raises small values fast (Jordan et al., 2024), in ``dtype`` if given.
 
     >>> values = torch.linalg.svdvals(orthogonalise(torch.diag(torch.tensor([5.0, 1.0, 0.1]))))
     >>> bool((values > 0.65).all() and (values < 1.25).all())
     True
     """
     wide = matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
-    wide = wide / (wide.norm() + 1e-7)
+    wide = (wide / (wide.norm() + 1e-7)).to(dtype or matrix.dtype)
     for _ in range(rounds):
         square = wide @ wide.mT
-        wide = 3.4445 * wide + (-4.7750 * square + 2.0315 * square @ square) @ wide
-    return wide.mT if matrix.shape[0] > matrix.shape[1] else wide
+        cubic = torch.addmm(square, square, square, beta=-4.7750, alpha=2.0315)
+        wide = torch.addmm(wide, cubic, wide, beta=3.4445)
+    made = wide.to(matrix.dtype)
+    return made.mT if matrix.shape[0] > matrix.shape[1] else made
 
 
 class RAdamAuthors(OneByOne):

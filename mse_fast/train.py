@@ -89,9 +89,12 @@ def learning_rate(config: TrainConfig, step: int) -> float:
 
 def make_optimizer(config: TrainConfig, model: nn.Module) -> torch.optim.Optimizer:
     """Decay acts on matrices, not on embeddings and vectors (biases, residual scales)."""
-    make = {"adamw": torch.optim.AdamW, "muon": Muon, "radam-authors": RAdamAuthors}[config.optimizer]
-    groups = muon_groups if make is Muon else decay_groups
-    return make(groups(model, config.weight_decay), lr=config.lr, betas=tuple(config.betas))
+    settings: dict[str, Any] = {"lr": config.lr, "betas": tuple(config.betas)}
+    if config.optimizer == "muon":
+        products = torch.bfloat16 if config.amp else torch.float32
+        return Muon(muon_groups(model, config.weight_decay), products=products, **settings)
+    make = {"adamw": torch.optim.AdamW, "radam-authors": RAdamAuthors}[config.optimizer]
+    return make(decay_groups(model, config.weight_decay), **settings)
 
 
 def make_loss(config: TrainConfig, task: Any):

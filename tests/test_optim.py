@@ -10,7 +10,9 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from mse_fast import MatrixSE, MatrixSERecurrent
+from mse_fast.config import TrainConfig
 from mse_fast.optim import Muon, RAdamAuthors, decay_groups, muon_groups, orthogonalise, rectifier, warmup_linear
+from mse_fast.train import make_optimizer
 
 GOLDEN = np.load(Path(__file__).parent / "golden" / "authors.npz")
 STEPS = len(GOLDEN["radam/grads"])
@@ -184,6 +186,22 @@ def test_an_orthogonalised_matrix_keeps_its_directions_and_evens_out_their_lengt
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
     turned = left.mT @ made @ right.mT  # diagonal, if the directions are those of the matrix
     assert_allclose(turned - turned.diagonal().diag(), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (24, 48), (48, 24)])
+def test_a_matrix_made_orthogonal_in_bfloat16_is_the_same_to_its_three_digits(shape):
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    rounded = orthogonalise(matrix, dtype=torch.bfloat16)
+    assert rounded.dtype == torch.float32
+    exact = orthogonalise(matrix)
+    assert 1e-4 < (rounded - exact).norm() / exact.norm() < 0.05  # rounded it is, and no more than that
+
+
+def test_a_run_with_autocast_makes_its_matrices_orthogonal_in_bfloat16():
+    model = MatrixSE(in_features=5, out_classes=3, feature_maps=4, blocks=1)
+    for amp, products in ((True, torch.bfloat16), (False, torch.float32)):
+        config = TrainConfig(task="transpose", optimizer="muon", amp=amp)
+        assert make_optimizer(config, model).products == products
 
 
 def test_what_is_no_matrix_inside_takes_the_steps_of_adamw():
