@@ -324,3 +324,22 @@ def test_the_profile_accounts_for_all_the_time_and_knows_the_products(tmp_path):
     assert split["matrix products"] > 0 and REST in split
     row = {"mode": "inference", "n": 16, "batch": 1, "feature_maps": 96, "shares": split}
     assert f"| matrix products | {split['matrix products']:.0%} |" in markdown([row])
+
+
+def test_the_bench_of_the_optimisers_times_each_and_compares_like_with_like(tmp_path, capsys):
+    from mse_fast.bench.optimisers import main, markdown, measure
+
+    seconds = measure(4, turns=1, n=8, batch=1)
+    assert min(seconds.values()) > 0
+    made = {"gradients": 0.2, "gradients, bfloat16": 0.1, "AdamW": 0.02, "Muon": 0.1, "Muon, bfloat16": 0.04}
+    assert made.keys() == seconds.keys()
+    assert "| m=4 | 200 ms | 100 ms | 10% | 50% | 40% |" in markdown([{"feature_maps": 4, "seconds": made}])
+    rows, page = tmp_path / "rows.json", tmp_path / "page.md"
+    rows.write_text(json.dumps([{"feature_maps": 4, "seconds": made}]))
+    page.write_text("before <!-- bench:optimisers -->\nold\n<!-- /bench:optimisers --> after")
+    assert main(["--from", str(rows), "--markdown", str(page)]) == 0
+    assert "old" not in page.read_text() and "| m=4 |" in page.read_text()
+    rows.write_text("[{}]")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--from", str(rows)])
+    assert stopped.value.code == 2 and "seconds" in capsys.readouterr().err
