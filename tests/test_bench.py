@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mse_fast import MatrixSE
 from mse_fast.baselines.rse import RSE
+from mse_fast.bench import optimisers, profile
 from mse_fast.bench.__main__ import all_cases, main, quick_cases, unfinished
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, Gemm, inputs_of
 from mse_fast.bench.gather import GatherPort
@@ -263,6 +264,9 @@ def test_the_published_tables_are_those_of_the_published_rows(tmp_path):
     copy = tmp_path / "performance.md"
     copy.write_text((root / "docs" / "performance.md").read_text())
     write_markdown(read_rows(root / "results" / "bench.json"), copy)
+    for bench in (profile, optimisers):
+        name = bench.__name__.rpartition(".")[2]
+        assert bench.main(["--from", str(root / "results" / f"{name}.json"), "--markdown", str(copy)]) == 0
     assert copy.read_text() == (root / "docs" / "performance.md").read_text()
 
 
@@ -317,29 +321,25 @@ def test_a_contender_whose_package_is_missing_is_skipped_and_says_what_to_instal
 
 
 def test_the_profile_accounts_for_all_the_time_and_knows_the_products(tmp_path):
-    from mse_fast.bench.profile import REST, markdown, shares
-
-    split = shares(Case("inference", 16))
+    split = profile.shares(Case("inference", 16))
     assert sum(split.values()) == pytest.approx(1)
-    assert split["matrix products"] > 0 and REST in split
+    assert split["matrix products"] > 0 and profile.REST in split
     row = {"mode": "inference", "n": 16, "batch": 1, "feature_maps": 96, "shares": split}
-    assert f"| matrix products | {split['matrix products']:.0%} |" in markdown([row])
+    assert f"| matrix products | {split['matrix products']:.0%} |" in profile.markdown([row])
 
 
 def test_the_bench_of_the_optimisers_times_each_and_compares_like_with_like(tmp_path, capsys):
-    from mse_fast.bench.optimisers import main, markdown, measure
-
-    seconds = measure(4, turns=1, n=8, batch=1)
+    seconds = optimisers.measure(4, turns=1, n=8, batch=1)
     assert min(seconds.values()) > 0
     made = {"gradients": 0.2, "gradients, bfloat16": 0.1, "AdamW": 0.02, "Muon": 0.1, "Muon, bfloat16": 0.04}
     assert made.keys() == seconds.keys()
-    assert "| m=4 | 200 ms | 100 ms | 10% | 50% | 40% |" in markdown([{"feature_maps": 4, "seconds": made}])
+    assert "| m=4 | 200 ms | 100 ms | 10% | 50% | 40% |" in optimisers.markdown([{"feature_maps": 4, "seconds": made}])
     rows, page = tmp_path / "rows.json", tmp_path / "page.md"
     rows.write_text(json.dumps([{"feature_maps": 4, "seconds": made}]))
     page.write_text("before <!-- bench:optimisers -->\nold\n<!-- /bench:optimisers --> after")
-    assert main(["--from", str(rows), "--markdown", str(page)]) == 0
+    assert optimisers.main(["--from", str(rows), "--markdown", str(page)]) == 0
     assert "old" not in page.read_text() and "| m=4 |" in page.read_text()
     rows.write_text("[{}]")
     with pytest.raises(SystemExit) as stopped:
-        main(["--from", str(rows)])
+        optimisers.main(["--from", str(rows)])
     assert stopped.value.code == 2 and "seconds" in capsys.readouterr().err

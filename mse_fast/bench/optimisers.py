@@ -1,12 +1,9 @@
 """The cost of an optimiser: ``python -m mse_fast.bench.optimisers`` times its step beside forward and backward pass."""
 
-import argparse
-import json
 import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,12 +11,10 @@ import torch.nn.functional as F
 
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case, inputs_of
 from mse_fast.bench.measure import CLOCKS, clocked
-from mse_fast.config import OneLineParser, UsageError, fail
+from mse_fast.bench.page import Rows, one_table
 from mse_fast.distributed import native_bfloat16
-from mse_fast.hub import write_atomically
 from mse_fast.optim import Muon, decay_groups, muon_groups
-from mse_fast.record import hardware
-from mse_fast.summaries import fill, table
+from mse_fast.summaries import table
 
 GRADIENTS = ("gradients", "gradients, bfloat16")
 STEPS = ("AdamW", "Muon", "Muon, bfloat16")
@@ -60,7 +55,7 @@ def measure(feature_maps: int, turns: int = TURNS, **size: int) -> dict[str, flo
     return best
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: Rows) -> str:
     """A line per width: the gradients in milliseconds, each optimiser as a share of those of its precision."""
     lines = []
     for row in rows:
@@ -73,28 +68,12 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code of the command line."""
-    parser = OneLineParser(prog="python -m mse_fast.bench.optimisers", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the seconds to this file")
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="measure nothing, read these seconds")
-    parser.add_argument("--markdown", type=Path, metavar="DOC", help="refill the table between the markers of DOC")
-    options: argparse.Namespace = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    try:
-        if options.source:
-            rows = json.loads(options.source.read_text())
-        else:
-            cpu = torch.device("cpu")
-            about = {"machine": f"{hardware(cpu)}, torch {torch.__version__}", "native_bfloat16": native_bfloat16(cpu)}
-            rows = [{"feature_maps": m, "n": N, "batch": BATCH, "seconds": measure(m)} | about for m in WIDTHS]
-        if options.json:
-            write_atomically(options.json, (json.dumps(rows, indent=1) + "\n").encode())
-        if options.markdown:
-            fill(options.markdown, {"bench:optimisers": markdown(rows)})
-        print(markdown(rows))
-    except UsageError as error:
-        fail(str(error))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        fail(f"cannot read or write the seconds of the optimisers: {error}")
-    return 0
+
+    def rows() -> Rows:
+        about = {"n": N, "batch": BATCH, "native_bfloat16": native_bfloat16(torch.device("cpu"))}
+        return [{"feature_maps": m, "seconds": measure(m)} | about for m in WIDTHS]
+
+    return one_table("optimisers", __doc__, rows, markdown, arguments)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,14 @@
 """Where the time goes: ``python -m mse_fast.bench.profile`` splits Matrix-SE's time by kind of operation."""
 
-import argparse
-import json
 import math
 import sys
-from pathlib import Path
-from typing import Any
 
-import torch
 from torch.profiler import ProfilerActivity, profile
 
 from mse_fast.bench.contenders import CONTENDERS, MATRIX_SE, Case
 from mse_fast.bench.measure import CLOCKS, contender_run
-from mse_fast.config import OneLineParser, UsageError, fail
-from mse_fast.hub import write_atomically
-from mse_fast.record import hardware
-from mse_fast.summaries import fill, table
+from mse_fast.bench.page import Rows, one_table
+from mse_fast.summaries import table
 
 KINDS = {  # the beginning of an operator's name → what it does here
     "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"),
@@ -60,7 +53,7 @@ def shares(case: Case) -> dict[str, float]:
     return {kind: seconds / sum(best.values()) for kind, seconds in best.items()}
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: Rows) -> str:
     """Kinds of operation by case, in per cent."""
     header = ["operation"]
     for row in rows:
@@ -72,27 +65,11 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code of the command line."""
-    parser = OneLineParser(prog="python -m mse_fast.bench.profile", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the shares to this file")
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="measure nothing, read these shares")
-    parser.add_argument("--markdown", type=Path, metavar="DOC", help="refill the table between the markers of DOC")
-    options: argparse.Namespace = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    try:
-        if options.source:
-            rows = json.loads(options.source.read_text())
-        else:
-            machine = f"{hardware(torch.device('cpu'))}, torch {torch.__version__}"
-            rows = [vars(case) | {"shares": shares(case), "machine": machine} for case in CASES]
-        if options.json:
-            write_atomically(options.json, (json.dumps(rows, indent=1) + "\n").encode())
-        if options.markdown:
-            fill(options.markdown, {"bench:profile": markdown(rows)})
-        print(markdown(rows))
-    except UsageError as error:
-        fail(str(error))
-    except (OSError, ValueError) as error:
-        fail(f"cannot read or write a profile: {error}")
-    return 0
+
+    def rows() -> Rows:
+        return [vars(case) | {"shares": shares(case)} for case in CASES]
+
+    return one_table("profile", __doc__, rows, markdown, arguments)
 
 
 if __name__ == "__main__":
