@@ -13,8 +13,8 @@ import pytest
 
 from mse_fast.train import main
 
-# No dropout and no drift: their draws are each process's own. Balanced weights are normalised over the whole batch, which
-# a mean of two half-batch losses would get wrong.
+# No dropout and no drift: their draws are each process's own. Balanced weights are normalised over the whole batch,
+# which a mean of two half-batch losses would get wrong.
 RUN = "triangles --feature-maps 4 --blocks 1 --sizes 4 8 --batch 4 --dropout 0 --steps 60 --warmup 0 --threads 1"
 RUN += " --no-amp --ema 0 --grow 0 --drift 0 --optimizer adamw --lr 0.003"
 RUN += " --weighting balanced --log-every 1 --eval-every 20 --eval-instances 8 --save-every 5 --no-progress"
