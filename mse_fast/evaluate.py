@@ -18,6 +18,7 @@ from tqdm import tqdm
 from mse_fast.checkpoint import write_json
 from mse_fast.config import OneLineParser, TrainConfig, UsageError, check_numbers, fail, from_dict
 from mse_fast.distributed import pick_device
+from mse_fast.hub import ZOO
 from mse_fast.models import find_folder, load_model
 from mse_fast.plots import finish_reach, new_figure, reach_curve, save_figure
 from mse_fast.record import command, commit, hardware, now, versions
@@ -235,6 +236,8 @@ def evaluate(name: str, options: argparse.Namespace) -> dict[str, Any]:
     kept = {row["size"]: row["instances"] for row in result["rows"]}
     aloud = str(options.json) != "-"
     if aloud:
+        # a run of yours comes before the zoo's network of the same name: say which it is
+        print(f"evaluating {name} of the zoo" if folder.parent == ZOO else f"evaluating the run {folder}")
         print(HEADER)
     for n in sizes:
         count = options.instances or instances_for(n)

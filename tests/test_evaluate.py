@@ -1,6 +1,7 @@
 """Evaluation counts what it says it counts."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -124,6 +125,17 @@ def run(tmp_path_factory):
     return folder
 
 
+def test_a_run_comes_before_the_zoos_network_of_its_name_and_the_table_says_which_it_is(
+    run, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["transpose", "--sizes", "4", "--instances", "1"]) == 0
+    assert capsys.readouterr().out.startswith("evaluating transpose of the zoo\n")
+    shutil.copytree(run, tmp_path / "runs" / "transpose")
+    assert main(["transpose", "--sizes", "4", "--instances", "1"]) == 0
+    assert capsys.readouterr().out.startswith("evaluating the run runs/transpose\n")
+
+
 def test_more_measures_the_missing_sizes_alone_and_says_how_each_row_was_made(run, tmp_path):
     whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
     main([str(run), "--sizes", "4", "8", "16", "--instances", "5", "--json", str(whole)])
@@ -190,8 +202,8 @@ def test_the_program_writes_a_table_a_json_file_and_a_plot(run, tmp_path, capsys
     assert result["record"]["command"].startswith("python -m mse_fast.train transpose")
     assert "<svg" in figure.read_text()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:2] == ["size", "accuracy"] and len(lines) == 3
-    assert lines[2].split()[0] == "16" and lines[2].endswith("never trained on")
+    assert lines[1].split()[:2] == ["size", "accuracy"] and len(lines) == 4
+    assert lines[3].split()[0] == "16" and lines[3].endswith("never trained on")
 
 
 def test_a_label_goes_into_the_file_and_only_when_there_is_one(run, tmp_path):

@@ -1,12 +1,13 @@
 """A run put into the zoo is the same network, in half the space, with the story of its training."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from mse_fast import MatrixSE
-from mse_fast.hub import WEIGHTS, read_weights
+from mse_fast.hub import WEIGHTS, ZOO, read_weights, zoo_names
 from mse_fast.ship import main as ship
 from mse_fast.train import main as train
 
@@ -68,3 +69,9 @@ def test_what_is_unfinished_broken_or_too_large_for_half_precision_is_refused_an
     net.readout.bias.data.fill_(1e6)
     net.save_pretrained(run)
     refused(run, "does not hold the numbers of readout.bias")
+
+
+@pytest.mark.parametrize("name", [name for name in zoo_names() if name != "sudoku"])  # its puzzles are scored otherwise
+def test_the_published_numbers_of_a_network_of_the_zoo_are_of_the_weights_that_are_shipped(name):
+    measured = json.loads((Path(__file__).parents[1] / "results" / f"{name}.json").read_text())
+    assert measured["record"] == json.loads((ZOO / name / "record.json").read_text())
