@@ -1,7 +1,7 @@
 /* A Matrix Shuffle-Exchange network run in the browser: embed, Z-order, Benes blocks, readout.
  *
- * Weights come as one base64 string of little-endian float32, cut up by a list of names and shapes;
- * kernels are [in, out], row by row, as in the Python reference. Sums are kept in double precision.
+ * Weights come as one base64 string of little-endian floats, cut up by a list of names, shapes and widths:
+ * half precision where that loses nothing, else single. Kernels are [in, out], row by row, as in the Python reference. Sums are kept in double precision.
  */
 (function (root) {
   "use strict";
@@ -11,19 +11,26 @@
   const sigmoid = (x) => 1 / (1 + Math.exp(-x));
   const gelu = (x) => x * sigmoid(1.702 * x);
 
-  /* {config, shapes: [[name, shape], ...], data} -> {config, weights: {name: Float32Array}} */
+  /* The number that 16 bits stand for: sign, five of exponent, ten of fraction (no browser's getFloat16 needed). */
+  function half(bits) {
+    const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
+    const size = exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -24 * fraction;
+    return bits >> 15 ? -size : size;
+  }
+
+  /* {config, shapes: [[name, shape, 16 or 32], ...], data} -> {config, weights: {name: Float32Array}} */
   function load(stored) {
     const text = atob(stored.data);
     const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
     const view = new DataView(bytes.buffer);
     const weights = {};
     let offset = 0;
-    for (const [name, shape] of stored.shapes) {
-      const length = shape.reduce((a, b) => a * b, 1);
-      const array = new Float32Array(length);
-      for (let i = 0; i < length; i++) array[i] = view.getFloat32(offset + 4 * i, true);
+    for (const [name, shape, bits] of stored.shapes) {
+      const array = new Float32Array(shape.reduce((a, b) => a * b, 1));
+      for (let i = 0; i < array.length; i++, offset += bits / 8) {
+        array[i] = bits === 16 ? half(view.getUint16(offset, true)) : view.getFloat32(offset, true);
+      }
       weights[name] = array;
-      offset += 4 * length;
     }
     if (offset !== bytes.length) throw new Error(`the weights hold ${bytes.length} bytes, their shapes ask for ${offset}`);
     return { config: stored.config, weights };
