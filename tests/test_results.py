@@ -189,6 +189,21 @@ def test_what_was_written_by_hand_is_on_the_page_whenever_it_is_made(write, tmp_
         assert "\n\n## Where we contradict the paper\n\nIn this.\n\n" in (out / "results.md").read_text()
 
 
+def test_accuracies_in_the_hand_written_part_come_from_the_records(write, tmp_path, capsys):
+    _, out = write(record(n4=0.98765))
+    notes = tmp_path / "records" / "notes.md"
+    (name,) = (path.stem for path in notes.parent.glob("*.json"))
+    notes.write_text(f"It knows {{{name}@4}} of them.\n")
+    write(record(n4=0.98765))
+    assert "\nIt knows .98 of them.\n" in (out / "results.md").read_text()
+    for wrong, reason in ((f"{{{name}@8}}", "has only 4"), ("{no-such@4}", "name a record in")):
+        notes.write_text(wrong)
+        with pytest.raises(SystemExit) as stopped:
+            write(record(n4=0.98765))
+        assert stopped.value.code == 2 and reason in capsys.readouterr().err
+    assert "It knows .98" in (out / "results.md").read_text()
+
+
 def test_curves_and_ablations_are_on_the_page_when_there_are_records(write, tmp_path):
     _, out = write(record(n4=1.0))
     page = (out / "results.md").read_text()

@@ -1,7 +1,8 @@
 /* A Matrix Shuffle-Exchange network run in the browser: embed, Z-order, Benes blocks, readout.
  *
  * Weights come as one base64 string of little-endian floats, cut up by a list of names, shapes and widths:
- * half precision where that loses nothing, else single. Kernels are [in, out], row by row, as in the Python reference. Sums are kept in double precision.
+ * half precision where that loses nothing, else single. Kernels are [in, out], row by row, as in the Python
+ * reference. Sums are kept in double precision.
  */
 (function (root) {
   "use strict";

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from mse_fast.evaluate import instances_for
+from mse_fast.config import UsageError
+from mse_fast.evaluate import cut, instances_for
 from mse_fast.images import report as images
 from mse_fast.results import ablations, curves
 from mse_fast.results.paper import Paper
@@ -15,6 +16,7 @@ from mse_fast.results.records import (
     average,
     in_order,
     label_of,
+    read_json,
     read_other_runs,
     read_records,
     read_trials,
@@ -108,11 +110,26 @@ def task_section(task: str, records: list[Record], paper: Paper, figures: Path) 
 
 
 def notes(path: Path) -> list[str]:
-    """The hand-written part, as it is; nothing as long as there are only comments in it."""
+    """The hand-written part; nothing as long as there are only comments in it.
+
+    Its accuracies come from the records beside it: ``{rse-xor@256}`` stands for that row of ``rse-xor.json``.
+    """
     if not path.exists():
         return []
     text = re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL).strip()
+    text = re.sub(r"\{([^{}@\s]+)@(\d+)\}", lambda found: told(path.parent, found[1], int(found[2])), text)
     return [*text.splitlines(), ""] if text else []
+
+
+def told(folder: Path, name: str, size: int) -> str:
+    """An accuracy as sentences have it: cut after two digits, like .98."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        raise UsageError(f"notes.md speaks of {name}@{size}, but there is no {path}; name a record in {folder}")
+    rows = {row["size"]: row["accuracy"] for row in read_json(path)["rows"]}
+    if size not in rows:
+        raise UsageError(f"notes.md speaks of {name}@{size}, but {path} has only {', '.join(map(str, rows))}")
+    return cut(rows[size])[:4].removeprefix("0")
 
 
 def fill_pages(out: Path, folder: Path, records: list[Record], paper: Paper) -> None:
